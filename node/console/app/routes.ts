@@ -20,6 +20,7 @@ import { traceDefaults, traceUrl, type TraceState } from "./features/trace";
 import { welcomeDefaults, welcomeUrl, type WelcomeState } from "./features/welcome";
 import { isReserved, readAddress, type Address } from "./lib/address";
 import type { Links } from "./lib/links";
+import { pageAddress, readPage, type PagePlace } from "./lib/pages";
 
 /** The address of a project without a screen: it leads to the project's logs. */
 export interface ProjectState {
@@ -43,6 +44,7 @@ export type Place =
   | { readonly at: "dataset"; readonly state: DatasetState }
   | { readonly at: "experiments"; readonly state: ExperimentsState }
   | { readonly at: "experiment"; readonly state: CompareState }
+  | PagePlace
   | { readonly at: "design" }
   | { readonly at: "unknown"; readonly organization: string };
 
@@ -106,6 +108,7 @@ const READERS: readonly Reader[] = [
     const state = compareUrl.read(address);
     return state && { at: "experiment", state };
   },
+  readPage,
 ];
 
 /** The screen that an address means. */
@@ -137,6 +140,7 @@ export const links: Links = {
     compareUrl.write({ ...compareDefaults(organization, project, name), compared, row }),
   trace: (organization, project, root) => traceUrl.write(traceDefaults(organization, project, root)),
   query: (organization, text = "") => queryUrl.write({ ...queryDefaults(organization), text }),
+  page: pageAddress,
 };
 
 /** The name of a screen in the breadcrumb. */
@@ -167,6 +171,8 @@ export function screenName(place: Place): string {
     case "experiments":
     case "experiment":
       return "Experiments";
+    case "page":
+      return place.page.title;
     case "design":
       return "Design";
     case "unknown":
@@ -190,6 +196,7 @@ export function organizationOf(place: Place): string {
     case "experiments":
     case "experiment":
       return place.state.organization;
+    case "page":
     case "unknown":
       return place.organization;
     default:
@@ -210,6 +217,8 @@ export function projectOf(place: Place): string {
     case "experiments":
     case "experiment":
       return place.state.project;
+    case "page":
+      return place.project;
     default:
       return "";
   }

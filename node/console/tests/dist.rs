@@ -1,4 +1,4 @@
-//! Checks that `dist` is what its manifest says, and was built from the sources beside it.
+//! Checks that `dist` matches its manifest, and was built from the current sources.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -37,7 +37,7 @@ fn add_files(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Hash over the sources, as `scripts/manifest.mjs` computes it.
+/// Returns the hash of the sources, as `scripts/manifest.mjs` computes it.
 fn sources() -> String {
     let mut paths = BTreeSet::new();
     FOLDERS.iter().for_each(|folder| add_files(&root().join(folder), &mut paths));
@@ -76,12 +76,12 @@ fn the_manifest_lists_every_file_with_its_hash() {
     }
 }
 
-/// Nothing in the output makes code of texts, or leads a browser elsewhere.
+/// Checks that the output never executes text as code, and never contacts another server.
 #[test]
 fn the_output_runs_no_texts_and_names_no_other_server() {
     let mut found = BTreeSet::new();
     add_files(&root().join("dist/assets"), &mut found);
-    // Names of XML, and a base that no request ever has.
+    // These are XML namespaces, and a base URL that no request uses.
     let harmless = ["http://www.w3.org/", "http://console.invalid"];
     for path in found {
         let text = String::from_utf8(fs::read(root().join(&path)).expect("a file")).expect("UTF-8");

@@ -1,7 +1,9 @@
 // What keeps the console safe: the policy of its page, and where the cookie of a session counts.
 import { createServer, request as send } from "node:http";
 import { expect } from "vitest";
+import { entriesAfter, lastSequence } from "./support/audit";
 import { flow, sessionCookie, theBrowser, type Flow } from "./support/flow";
+import { at, textAt } from "./support/json";
 import { listening } from "./support/proxy";
 
 /** The policy, to the letter. */
@@ -161,6 +163,56 @@ flow("a session has a value of its own, ends at once, and cannot be fixed before
   const ended = await fetch(`${base}/console/session`, { method: "DELETE", headers });
   expect(ended.headers.get("set-cookie")).toMatch(/Max-Age=0/);
   expect([await ask(first), await ask(second)]).toEqual([NO_SESSION, 200]);
+});
+
+flow("signing in and out is on record: who, with which key, and in which order", async (acted) => {
+  const { base } = acted.stage;
+  const { ann } = acted.seed.people;
+  const made = await acted.api.call("POST", "/v1/api_key", { name: "sessions on record" });
+  const [id, key] = [textAt(made, "id"), textAt(made, "key")];
+  const before = await lastSequence(acted.api);
+  const signIn = async (): Promise<Readonly<Record<string, string>>> => {
+    const { name, value } = await sessionCookie(base, key);
+    return { cookie: `${name}=${value}`, "x-assay-console": "1" };
+  };
+  const signOut = async (headers: Readonly<Record<string, string>>, where = ""): Promise<number> =>
+    (await fetch(`${base}/console/session${where}`, { method: "DELETE", headers })).status;
+  const [first, second, third] = [await signIn(), await signIn(), await signIn()];
+  expect(await signOut(first)).toBe(200);
+  expect(await signOut(first), "a session that has ended").toBe(200);
+  expect(await signOut(second, "?everywhere=true")).toBe(200);
+  expect(await raw(base, "/console/session", third)).toBe(NO_SESSION);
+  const entries = (await entriesAfter(acted.api, before)).filter((entry) => at(entry, "actor", "credential_id") === id);
+  expect(entries.map((entry) => at(entry, "action"))).toEqual([
+    "console_sign_in",
+    "console_sign_in",
+    "console_sign_in",
+    "console_sign_out",
+    "console_sign_out",
+  ]);
+  for (const entry of entries) {
+    expect(at(entry, "actor")).toMatchObject({ type: "user", user_id: ann.id, user_email: ann.email, credential: "api_key" });
+    expect([at(entry, "object_type"), at(entry, "object_id")]).toEqual(["user", ann.id]);
+    expect(JSON.stringify(entry)).not.toContain(key);
+  }
+  await acted.api.call("DELETE", `/v1/api_key/${id}`);
+});
+
+flow("a session ends with the key that opened it, and its cookie says how it travels", async (acted) => {
+  const { base } = acted.stage;
+  const made = await acted.api.call("POST", "/v1/api_key", { name: "ends with its session" });
+  const opened = await fetch(`${base}/console/session`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${textAt(made, "key")}`, "x-assay-console": "1" },
+  });
+  const set = opened.headers.get("set-cookie") ?? "";
+  const [pair = "", ...attributes] = set.split("; ");
+  expect(attributes).toEqual(expect.arrayContaining(["HttpOnly", "SameSite=Strict", "Path=/"]));
+  expect(set).not.toMatch(/Domain=/i);
+  const headers = { cookie: pair, "x-assay-console": "1" };
+  expect(await raw(base, "/console/session", headers)).toBe(200);
+  await acted.api.call("DELETE", `/v1/api_key/${textAt(made, "id")}`);
+  await expect.poll(() => raw(base, "/console/session", headers)).toBe(NO_SESSION);
 });
 
 const NEXTS: readonly (readonly [string, string])[] = [

@@ -5,6 +5,7 @@ import { plantDemo, type Demo } from "./support/demo";
 import type { Environment } from "./support/env";
 import { plantEvil } from "./support/evil";
 import { listAt, textAt } from "./support/json";
+import { plantSettings } from "./support/planted";
 
 export interface Person {
   readonly id: string;
@@ -28,6 +29,9 @@ export interface Seed {
   /** Added to the names of this run if the server was used before. */
   readonly suffix: string;
 }
+
+/** Rows of wide at first. What measures times adds more. */
+export const WIDE_ROWS = 5000;
 
 async function makeAccount(setup: Api, name: string): Promise<Person> {
   const invited = { invite_users: { service_accounts: [{ name, token_name: "console" }] } };
@@ -68,7 +72,8 @@ export async function plant(api: Api, environment: Environment): Promise<Seed> {
   const wide = await makeProject(api, `wide${suffix}`);
   const evil = await makeProject(api, `evil${suffix}`);
   await plantBig(api, big, environment);
-  await plantWide(api, wide, environment.wideRows);
+  await plantWide(api, wide, { from: 0, to: WIDE_ROWS });
   await plantEvil(api, evil);
+  await plantSettings(api, demo.id, suffix);
   return { organization, people, demo, big, wide, evil, suffix };
 }

@@ -1,6 +1,6 @@
 // Tests how answers of the server are read, and what people are told of failures.
 import { expect, test } from "vitest";
-import { ApiError, NoAnswer, problemOf, UnknownForm, withoutTail } from "./errors";
+import { ApiError, NoAnswer, problemOf, UnknownForm, withoutTail } from "../lib/errors";
 import { personName, readAbout, readProjects, readSession } from "./schema";
 
 test.each([
@@ -39,6 +39,14 @@ test.each([
 test("other failures are told in words as well", () => {
   expect(problemOf(new NoAnswer(), 0).title).toBe("The node does not answer");
   expect(problemOf("odd", 0).text).toBe("odd");
+});
+
+test.each([
+  ["no leader is known", "No leader is known"],
+  ["rows[0].id is missing", "rows[0].id is missing"],
+  ["Slow down.", "Slow down."],
+])("the message %j is told as a sentence", (message, expected) => {
+  expect(problemOf(new ApiError(500, "X", message, null, null), 0).text).toBe(expected);
 });
 
 const ABOUT = {

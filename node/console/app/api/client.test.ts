@@ -1,7 +1,7 @@
 // Tests what a call sends, how it fails, and how it goes on after a new sign-in.
 import { afterEach, expect, test, vi } from "vitest";
 import { call } from "./client";
-import { ApiError, NoAnswer } from "./errors";
+import { ApiError, NoAnswer } from "../lib/errors";
 import { answerGate, armGate, disarmGate, isSignInAsked } from "./gate";
 import { isCutOff, lastCall } from "./reads";
 

@@ -1,7 +1,7 @@
 // Calls about experiments: their records, what is counted of their rows, and a project's settings about comparisons.
 import { call } from "./client";
 import { isRecord, list, record, text, textOrNull, type Fields } from "./narrow";
-import { called, columns, compared, ident, item, literal, runQuery, sourceOf, type Expression } from "./query";
+import { called, columns, compared, ident, item, literal, runQuery, sourceOf, type Expression, type RunOptions } from "./query";
 
 /** What of a repository an experiment ran with. */
 export interface RepoInfo {
@@ -138,7 +138,7 @@ const rowsOf = (ids: readonly string[]): Expression => ({
 const numberOrNull = (value: unknown): number | null =>
   typeof value === "number" && Number.isFinite(value) ? value : null;
 
-async function readCounts(organization: string, ids: readonly string[], signal?: AbortSignal): Promise<readonly Fields[]> {
+async function readCounts(organization: string, ids: readonly string[], options: RunOptions): Promise<readonly Fields[]> {
   const metric = (name: string): Expression => ident("metrics", name);
   const query = {
     dimensions: [item("id", ident("experiment_id"))],
@@ -154,12 +154,12 @@ async function readCounts(organization: string, ids: readonly string[], signal?:
     from: rowsOf(ids),
     limit: ids.length,
   };
-  return (await runQuery(organization, query, until(signal))).rows;
+  return (await runQuery(organization, query, options)).rows;
 }
 
 const SCORES_MAX = 10_000;
 
-async function readScores(organization: string, ids: readonly string[], signal?: AbortSignal): Promise<readonly Fields[]> {
+async function readScores(organization: string, ids: readonly string[], options: RunOptions): Promise<readonly Fields[]> {
   const value = ident("value");
   const query = {
     dimensions: [item("id", ident("experiment_id")), item("score", ident("score"))],
@@ -172,7 +172,7 @@ async function readScores(organization: string, ids: readonly string[], signal?:
     from: rowsOf(ids),
     limit: SCORES_MAX,
   };
-  return (await runQuery(organization, query, until(signal))).rows;
+  return (await runQuery(organization, query, options)).rows;
 }
 
 function readFigures(counts: Fields, scores: ReadonlyMap<string, ScoreFigure>): ExperimentFigures {
@@ -189,13 +189,13 @@ function readFigures(counts: Fields, scores: ReadonlyMap<string, ScoreFigure>): 
   };
 }
 
-/** Counts the rows of experiments. Those without rows are absent. */
-export async function readExperimentFigures(organization: string, ids: readonly string[], signal?: AbortSignal) {
+/** Counts the rows of experiments as of a version; empty for now. Those without rows are absent. */
+export async function readExperimentFigures(organization: string, ids: readonly string[], version: string, signal: AbortSignal) {
   const figures = new Map<string, ExperimentFigures>();
   if (ids.length === 0) return figures;
   const [counts, scores] = await Promise.all([
-    readCounts(organization, ids, signal),
-    readScores(organization, ids, signal),
+    readCounts(organization, ids, { signal, version }),
+    readScores(organization, ids, { signal, version }),
   ]);
   const named = new Map<string, Map<string, ScoreFigure>>();
   for (const row of scores) {

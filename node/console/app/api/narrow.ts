@@ -1,5 +1,5 @@
 // Checks the form of what the server sends, field by field.
-import { UnknownForm } from "./errors";
+import { UnknownForm } from "../lib/errors";
 
 export type Fields = Readonly<Record<string, unknown>>;
 

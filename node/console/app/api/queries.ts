@@ -2,7 +2,7 @@
 import { QueryClient, queryOptions, type UseQueryResult } from "@tanstack/react-query";
 import type { Reading } from "../lib/problem";
 import { call } from "./client";
-import { isAbort, isSignedOut, problemOf } from "./errors";
+import { isAbort, isSignedOut, problemOf } from "../lib/errors";
 import { armGate, disarmGate } from "./gate";
 import { readAbout, readNamedProject, readProjects, readSession, type Session } from "./schema";
 
@@ -62,6 +62,12 @@ export function enterSession(session: Session): void {
   if (!isSame) void cache.resetQueries({ predicate: (query) => query.queryKey[0] !== SESSION[0] });
 }
 
+/** Forgets what was read and reads again who looks, so that the frame and its screen start anew. */
+export function startAnew(): Promise<void> {
+  cache.removeQueries({ predicate: ({ queryKey: [first] }) => first !== SESSION[0] && first !== "about" });
+  return cache.resetQueries({ queryKey: SESSION });
+}
+
 /** Ends the session here or everywhere, and forgets everything that was read in it. */
 export async function leaveSession(isEverywhere: boolean): Promise<void> {
   const path = isEverywhere ? "/console/session?everywhere=true" : "/console/session";
@@ -85,3 +91,7 @@ export function readingOf<Data>(query: UseQueryResult<Data>): Reading<Data> {
     stop: () => void cache.cancelQueries(),
   };
 }
+
+/** A read that goes on until something else is there too, such as the names that it is shown with. */
+export const until = <Data>(isThere: boolean, reading: Reading<Data>): Reading<Data> =>
+  isThere ? reading : { ...reading, data: undefined, isReading: true };

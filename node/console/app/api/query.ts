@@ -2,7 +2,7 @@
 // their own and are never joined to a longer text.
 import type { SpanSourceKind } from "../lib/trace";
 import { call } from "./client";
-import { ApiError, withoutTail } from "./errors";
+import { ApiError, withoutTail } from "../lib/errors";
 import { isRecord, list, record, text, textOrNull, type Fields } from "./narrow";
 
 /** An expression as the server takes it: a node of its syntax tree, or text that it parses by itself. */
@@ -168,7 +168,8 @@ export async function prepareDownload(
   query: string | QueryObject,
   options: ExportOptions,
 ): Promise<string> {
-  const body = { ...bodyOf(query, options), fmt: options.fmt, filename: options.filename };
+  // A file has all rows: without this it would end after those of one page.
+  const body = { ...bodyOf(query, options), fmt: options.fmt, filename: options.filename, disable_limit: true };
   const signal = options.signal === undefined ? {} : { signal: options.signal };
   return text(record(await call("POST", "/console/download", { organization, body, ...signal }), "download"), "url");
 }

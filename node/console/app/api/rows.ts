@@ -13,6 +13,8 @@ export interface LogRow {
   readonly spanId: string;
   readonly rootSpanId: string;
   readonly created: string | null;
+  /** The key by which rows are ordered as they arrived. */
+  readonly arrival: string | null;
   readonly transaction: string;
   readonly name: string | null;
   readonly type: string | null;
@@ -68,6 +70,7 @@ export function readLogRow(row: Fields, customs: number): LogRow {
     spanId: textOrNull(row, "span_id") ?? "",
     rootSpanId: textOrNull(row, "root_span_id") ?? "",
     created: textOrNull(row, "created"),
+    arrival: textOrNull(row, "_pagination_key"),
     transaction: textOrNull(row, "_xact_id") ?? "",
     name: textOrNull(attributes, "name") ?? textOrNull(type, "name"),
     type: textOrNull(attributes, "type") ?? textOrNull(type, "type"),

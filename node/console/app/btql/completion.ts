@@ -1,11 +1,11 @@
-// What can stand at a place of a text: fields, operators, functions, values, and the words of clauses.
+// What can stand at a place of an expression: fields, operators, functions and values.
 import { plain, ranked, type FieldType, type KnownField } from "./known";
-import { tokens, type TextKind, type Token } from "./tokens";
-import { AGGREGATES, CLAUSES, FUNCTIONS, SQL_WORDS } from "./words";
+import { tokens, type Token } from "./tokens";
+import { ROW_FUNCTIONS, type FunctionWord } from "./words";
 import { literal, path } from "./write";
 
 export interface Completion {
-  readonly kind: "field" | "operator" | "function" | "value" | "keyword" | "source";
+  readonly kind: "field" | "operator" | "function" | "value" | "keyword";
   /** What the list shows, and what is written. */
   readonly label: string;
   readonly text: string;
@@ -22,9 +22,6 @@ export interface Completions {
 
 export interface Known {
   readonly fields: readonly KnownField[];
-  readonly kind?: TextKind;
-  /** What may stand behind FROM. */
-  readonly sources?: readonly Completion[];
 }
 
 const MAX_OPTIONS = 50;
@@ -81,13 +78,13 @@ const fieldOption = (field: KnownField): Completion => {
   return { kind: "field", label: text, text, detail: field.type === "unknown" ? "" : field.type };
 };
 
-const word = (text: string, detail = ""): Completion => ({ kind: "keyword", label: text, text, detail });
+const word = (text: string): Completion => ({ kind: "keyword", label: text, text, detail: "" });
 
-const functionOption = ([name, detail]: readonly [string, string]): Completion => ({
+const functionOption = ([name, about, apply]: FunctionWord): Completion => ({
   kind: "function",
   label: `${name}()`,
-  text: `${name}(`,
-  detail,
+  text: apply ?? `${name}(`,
+  detail: about,
 });
 
 const operatorOption = (operator: string): Completion => ({
@@ -111,13 +108,9 @@ function valueOptions(field: KnownField | undefined, isList: boolean): readonly 
 
 const operandOptions = (known: Known): readonly Completion[] => [
   ...known.fields.map(fieldOption),
-  ...FUNCTIONS.map(functionOption),
-  ...(known.kind === "query" ? AGGREGATES.map(functionOption) : []),
+  ...ROW_FUNCTIONS.map(functionOption),
   word("NOT"),
 ];
-
-const clauseOptions = (known: Known): readonly Completion[] =>
-  known.kind === "query" ? [...CLAUSES.map((clause) => word(`${clause}:`)), ...SQL_WORDS.map((one) => word(one))] : [];
 
 /** What is compared at the end of some tokens: the path on the left, and its operator. */
 interface Comparing {
@@ -161,7 +154,7 @@ function afterOperand(text: string, before: readonly Said[], known: Known): read
   const start = pathStart(before, last);
   const isCompared = COMPARING.has(before[start - 1]?.word ?? "");
   const isPath = isPathToken(before[last]) && !isCompared;
-  const joining = [word("AND "), word("OR "), ...clauseOptions(known)];
+  const joining = [word("AND "), word("OR ")];
   if (!isPath) return joining;
   const field = fieldOf(known.fields, text.slice(before[start]?.start, before[last]?.end));
   return [...OPERATORS_OF[field?.type ?? "unknown"].map(operatorOption), ...joining];
@@ -171,10 +164,8 @@ function afterOperand(text: string, before: readonly Said[], known: Known): read
 function behind(text: string, before: readonly Said[], known: Known, isTyped: boolean): readonly Completion[] {
   const last = before.at(-1);
   const previous = before.at(-2);
-  if (last === undefined) return [...clauseOptions(known), ...operandOptions(known)];
+  if (last === undefined) return operandOptions(known);
   if (last.word === "not" && previous !== undefined && isOperand(previous)) return NEGATABLE.map(operatorOption);
-  const isFrom = last.word === "from" || (last.word === ":" && previous?.word === "from");
-  if (isFrom && known.kind === "query") return known.sources ?? [];
   const comparing = comparingAt(text, before);
   if (comparing !== null) {
     const isList = comparing.operator === "in" && !comparing.isInList;
@@ -189,7 +180,7 @@ function behind(text: string, before: readonly Said[], known: Known, isTyped: bo
  * offer, and within comments.
  */
 export function completions(text: string, caret: number, known: Known): Completions | null {
-  const all = tokens(text, known.kind).map((token) => said(text, token));
+  const all = tokens(text).map((token) => said(text, token));
   const before = all.filter((token) => token.start < caret);
   const last = before.at(-1);
   if (last === undefined || last.end < caret) return shortened(caret, caret, behind(text, before, known, false));

@@ -14,11 +14,16 @@ interface DialogProps {
 
 export function Dialog({ title, onClose, children, form = "card" }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
   const titleId = useId();
   useLayoutEffect(() => {
     const dialog = element.current;
     const opener = document.activeElement;
     dialog?.showModal();
+    // The browser focuses the button that closes, which would end what has just begun.
+    if (heading.current !== null && document.activeElement?.parentElement === heading.current.parentElement) {
+      (dialog?.querySelector<HTMLElement>("form :is(input, select, textarea):enabled") ?? heading.current).focus();
+    }
     return () => {
       dialog?.close();
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
@@ -44,7 +49,9 @@ export function Dialog({ title, onClose, children, form = "card" }: DialogProps)
           </h2>
         ) : (
           <header className={style["head"]}>
-            <h2 id={titleId}>{title}</h2>
+            <h2 id={titleId} ref={heading} tabIndex={-1}>
+              {title}
+            </h2>
             <IconButton icon="close" label="Close" onClick={onClose} />
           </header>
         )}

@@ -26,7 +26,7 @@ export interface EditorMark {
   readonly message: string;
 }
 
-/** Words shown after a place of the text, which are not part of it. */
+/** Words shown at the end of the line of a place, which are not part of the text. */
 export interface EditorHint {
   readonly at: number;
   readonly text: string;
@@ -55,7 +55,7 @@ export interface EditorCompletion {
 }
 
 export interface EditorKey {
-  /** Keys as CodeMirror writes them: `Mod-Enter`, `Alt-ArrowUp`. */
+  /** The modifiers and the key, such as `Mod-Enter` and `Alt-ArrowUp`. `Mod` is the command key on a Mac, else control. */
   readonly key: string;
   /** Returns whether the key is used up. */
   readonly run: () => boolean;

@@ -57,7 +57,8 @@ function onKeyDown<Row>(event: KeyboardEvent<HTMLElement>, props: GridProps<Row>
   const current = state.cursor.at.peek();
   const isMod = event.ctrlKey || event.metaKey;
   const by = isMod ? 0 : rowsOf(event.key, ids.length, scroll.page());
-  const row = rows.find((one) => rowId(one) === current);
+  const wanted = current ?? event.target.dataset["row"];
+  const row = rows.find((one) => rowId(one) === wanted);
   if (event.key === "Enter" && row !== undefined) onOpen(row);
   else if (event.key === " " && current !== null && isSelectable) state.selection.toggle(current);
   else if (isMod && event.key.toLowerCase() === "a" && isSelectable) state.selection.set(ids);

@@ -12,6 +12,8 @@ export interface ChartLine {
   readonly name: string;
   /** One value for each x; null for a gap. */
   readonly values: readonly (number | null)[];
+  /** What its colour says; absent for one that goes by the name. */
+  readonly tone?: "accent" | "bad";
 }
 
 export interface LineChartProps {
@@ -92,7 +94,7 @@ function usePlot(props: LineChartProps, hidden: ReadonlySet<string>, onCursor: (
   useEffect(() => {
     const element = host.current;
     if (element === null) return undefined;
-    const colours = coloursOf(lines.map(({ name }) => name));
+    const colours = coloursOf(lines);
     const { onRange, onPoint } = latest.current;
     plot.current = draw(element, {
       xs,
@@ -196,7 +198,7 @@ export function LineChart(props: LineChartProps) {
         </span>
         <Legend
           lines={lines}
-          colours={coloursOf(lines.map(({ name }) => name))}
+          colours={coloursOf(lines)}
           hidden={hidden}
           at={at}
           format={format}

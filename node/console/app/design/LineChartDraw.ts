@@ -55,8 +55,15 @@ function seriesOf(host: HTMLElement, lines: readonly DrawnLine[], points: number
     width: 1.5,
     dash: [...dashOf(index)],
     spanGaps: false,
-    points: { show: points <= 24, size: 5 },
+    points: points <= 24 ? { show: true, size: 5 } : { show: true, size: 4, filter: lonely },
   }));
+}
+
+/** Returns the points that have no neighbour: no line leads to them, so that they are drawn themselves. */
+function lonely(plot: uPlot, index: number): number[] {
+  const values = plot.data[index] ?? [];
+  const isThere = (at: number): boolean => values[at] !== null && values[at] !== undefined;
+  return Array.from({ length: values.length }, (_, at) => at).filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1));
 }
 
 /** The line whose value is nearest to the pointer. */

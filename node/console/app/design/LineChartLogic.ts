@@ -4,6 +4,14 @@ import type { Zone } from "../lib/preferences";
 
 export const COLOURS = 8;
 
+/** The number of the colour of what is bad, which no name has by chance. */
+const BAD = COLOURS;
+
+interface Coloured {
+  readonly name: string;
+  readonly tone?: "accent" | "bad";
+}
+
 /** The line of a chart from which on lines are dashed too, so that they differ without their hue. */
 const FIRST_DASHED = 2;
 
@@ -15,12 +23,14 @@ const hash = (text: string): number => {
 
 /**
  * The colours of names, by their number from 0. A name has the same colour in every chart, unless another name of this
- * chart has it already: then it has the next one that is free.
+ * chart has it already: then it has the next one that is free. A tone settles the colour.
  */
-export function coloursOf(names: readonly string[]): ReadonlyMap<string, number> {
+export function coloursOf(lines: readonly Coloured[]): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   const taken = new Set<number>();
-  for (const name of names.toSorted()) {
+  for (const { name, tone } of lines) if (tone !== undefined) found.set(name, tone === "bad" ? BAD : 0);
+  for (const name of lines.map((line) => line.name).toSorted()) {
+    if (found.has(name)) continue;
     let colour = hash(name) % COLOURS;
     for (let step = 0; step < COLOURS && taken.has(colour) && taken.size < COLOURS; step += 1) colour = (colour + 1) % COLOURS;
     taken.add(colour);

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { barsOf, distributionWords } from "./DistributionLogic";
+import { COLOURS, coloursOf } from "./LineChartLogic";
 import { boundsOf, linePath, placedPoints } from "./SparkLogic";
 
 test("bars are as high as their shares, and nothing else is drawn", () => {
@@ -29,4 +30,12 @@ test("points lie within their drawing, in their order", () => {
   );
   expect(boundsOf([])).toEqual([0, 1]);
   expect(linePath(placedPoints([{ id: "a", value: 1 }]))).toBe("M50.00 50.00");
+});
+
+test("what is bad has a colour that no name has by chance", () => {
+  const names = Array.from({ length: 20 }, (_, index) => ({ name: `line ${index}` }));
+  const colours = coloursOf([...names, { name: "errors", tone: "bad" }, { name: "traces", tone: "accent" }]);
+  expect(colours.get("errors")).toBe(COLOURS);
+  expect(colours.get("traces")).toBe(0);
+  expect(names.filter(({ name }) => colours.get(name) === COLOURS)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// Short notices at the lower edge. Good news goes away by itself; failures stay until they are closed.
+// Short notices below the screen, which gets smaller meanwhile, so that nothing is covered. Good news goes away by itself; failures stay until they are closed.
 import { signal } from "@preact/signals";
 import { useEffect } from "react";
 import { Button, IconButton } from "./Button";

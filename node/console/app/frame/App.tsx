@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { askToSignIn } from "../api/gate";
-import { isSignedOut } from "../api/errors";
+import { isSignedOut } from "../lib/errors";
 import { aboutQuery, readingOf, sessionQuery } from "../api/queries";
 import { Loaded } from "../design/Loaded";
 import { Toasts } from "../design/Toast";

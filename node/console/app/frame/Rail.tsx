@@ -9,6 +9,7 @@ import { withKeys } from "../design/Kbd";
 import { Menu } from "../design/Menu";
 import { isHeldBack } from "../lib/first";
 import { useLinks } from "../lib/links";
+import { PAGES, type PageId } from "../lib/pages";
 import { prefer } from "../lib/preferences";
 import { navigate } from "../lib/router";
 import { projectOf, type Place } from "../routes";
@@ -120,6 +121,39 @@ function ProjectSwitch({ organization, project, isFolded, onGo }: ProjectProps) 
   );
 }
 
+const PAGE_ICONS: Readonly<Record<PageId, IconName>> = {
+  prompts: "message",
+  functions: "braces",
+  playgrounds: "grid",
+  review: "checks",
+  settings: "settings",
+  cluster: "server",
+};
+
+interface PageEntriesProps extends Section {
+  readonly within: (typeof PAGES)[number]["within"];
+  readonly organization: string;
+  readonly project: string;
+  readonly place: Place;
+  readonly served: readonly string[] | undefined;
+}
+
+/** The entries of the pages that the server serves. */
+function PageEntries({ within, organization, project, place, served, isFolded, onGo }: PageEntriesProps) {
+  const links = useLinks();
+  return PAGES.filter((page) => page.within === within && served?.includes(page.id)).map(({ id, title }) => (
+    <Entry
+      key={id}
+      icon={PAGE_ICONS[id]}
+      title={title}
+      href={links.page(id, organization, project)}
+      isCurrent={place.at === "page" && place.page.id === id}
+      isFolded={isFolded}
+      onGo={onGo}
+    />
+  ));
+}
+
 interface ProjectProps extends Section {
   readonly organization: string;
   readonly project: string;
@@ -172,22 +206,23 @@ function ProjectSection(props: ProjectProps) {
           onGo={onGo}
         />
       )}
+      <PageEntries within="project" {...props} />
     </div>
   );
 }
 
-export function Rail(props: RailProps) {
-  const { place, organization, served, isFolded, onGo } = props;
+interface OrganizationProps extends Section {
+  readonly organization: string;
+  readonly place: Place;
+  readonly served: readonly string[] | undefined;
+}
+
+/** The screens of the organization that the page is about. */
+function OrganizationSection({ organization, place, served, isFolded, onGo }: OrganizationProps) {
   const links = useLinks();
-  const project = place.at === "welcome" ? "" : projectOf(place);
   return (
-    <nav className={style["rail"]} aria-label="Screens">
-      {props.session.organizations.length > 0 && (
-        <div className={style["switch"]}>
-          <OrganizationSwitch {...props} />
-        </div>
-      )}
-      {organization !== null && isServed(served, "home") && (
+    <>
+      {isServed(served, "home") && (
         <Entry
           icon="house"
           title="Home"
@@ -197,7 +232,7 @@ export function Rail(props: RailProps) {
           onGo={onGo}
         />
       )}
-      {organization !== null && isServed(served, "welcome") && (
+      {isServed(served, "welcome") && (
         <Entry
           icon="send"
           title="Send traces"
@@ -207,7 +242,7 @@ export function Rail(props: RailProps) {
           onGo={onGo}
         />
       )}
-      {organization !== null && isServed(served, "query") && (
+      {isServed(served, "query") && (
         <Entry
           icon="terminal"
           title="Query"
@@ -217,9 +252,28 @@ export function Rail(props: RailProps) {
           onGo={onGo}
         />
       )}
+    </>
+  );
+}
+
+export function Rail(props: RailProps) {
+  const { place, organization, served, isFolded, onGo } = props;
+  const project = place.at === "welcome" ? "" : projectOf(place);
+  return (
+    <nav className={style["rail"]} aria-label="Screens">
+      {props.session.organizations.length > 0 && (
+        <div className={style["switch"]}>
+          <OrganizationSwitch {...props} />
+        </div>
+      )}
+      {organization !== null && <OrganizationSection {...{ organization, place, served, isFolded, onGo }} />}
       {organization !== null && project !== "" && isServed(served, "logs") && (
         <ProjectSection {...{ organization, project, place, served, isFolded, onGo }} />
       )}
+      {organization !== null && (
+        <PageEntries within="organization" project="" {...{ organization, place, served, isFolded, onGo }} />
+      )}
+      <PageEntries within="installation" organization="" project="" {...{ place, served, isFolded, onGo }} />
       {onGo === undefined && (
         <div className={style["end"]}>
           <IconButton

@@ -5,6 +5,7 @@ import { links, organizationOf, type Place } from "../routes";
 import { isServed } from "./served";
 import { failed, later } from "./later";
 import { NoOrganization, NotFound, NotServed } from "./NotFound";
+import { PageScreen } from "./PageScreen";
 import { ComparePlace, LogsPlace, MonitorPlace, ToLogs, TracePlace } from "./ProjectScreens";
 
 const SignIn = later(async () => (await import("../features/signin/screen")).SignInScreen, failed);
@@ -80,6 +81,11 @@ export function Screen(props: ScreenProps) {
       return inOrganization(props, "experiments", () => <Experiments state={place.state} />);
     case "experiment":
       return inOrganization(props, "experiments", () => <ComparePlace state={place.state} />);
+    case "page":
+      if (place.page.within === "installation") {
+        return session === undefined ? null : <PageScreen place={place} session={session} />;
+      }
+      return inOrganization(props, place.page.id, (signedIn) => <PageScreen place={place} session={signedIn} />);
     case "design":
       return <Design />;
     case "unknown":

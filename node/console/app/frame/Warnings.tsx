@@ -1,8 +1,10 @@
-// The bars below the top bar: the node does not answer, and the connection is not encrypted.
+// The bars below the top bar: whose view is shown, the node does not answer, and the connection is not encrypted.
 import { useEffect } from "react";
-import { cache } from "../api/queries";
+import { seenAs } from "../api/client";
+import { cache, startAnew } from "../api/queries";
 import { isCutOff } from "../api/reads";
 import { Button } from "../design/Button";
+import { classes } from "../design/classes";
 import { Icon } from "../design/Icon";
 import style from "./Warnings.module.css";
 
@@ -26,9 +28,26 @@ function CutOff() {
   );
 }
 
+function endSeeing(): void {
+  seenAs.value = null;
+  void startAnew();
+}
+
+/** Stands on every screen as long as somebody else's view is shown. */
+function Seen() {
+  return (
+    <p className={classes(style["bar"], style["seen"])}>
+      <Icon name="person" />
+      <span>You see what {seenAs.value?.name} sees, and can change nothing.</span>
+      <Button onClick={endSeeing}>End</Button>
+    </p>
+  );
+}
+
 export function Warnings({ isSecure }: { readonly isSecure: boolean }) {
   return (
     <section className={style["warnings"]} aria-label="Warnings">
+      {seenAs.value !== null && <Seen />}
       {isCutOff.value && <CutOff />}
       {!isSecure && (
         <p className={style["bar"]}>

@@ -3,6 +3,7 @@ import { toast } from "../design/Toast";
 import { copyText } from "../lib/clipboard";
 import type { Command } from "../lib/commands";
 import { frozenAddress } from "../lib/frozen";
+import { PAGES } from "../lib/pages";
 import { DENSITIES, prefer, preferences, THEMES } from "../lib/preferences";
 import { location, navigate } from "../lib/router";
 import { links } from "../routes";
@@ -56,6 +57,12 @@ function goCommands({ organization, project, hasSeveral, served }: Surroundings)
   }
   if (organization !== null && isServed(served, "welcome")) {
     list.push({ id: "go.welcome", title: "Send traces", group: "Go", run: go(links.welcome(organization)) });
+  }
+  for (const { id, title, keys, within } of PAGES) {
+    const isThere = within === "installation" || (organization !== null && (within === "organization" || project !== ""));
+    if (!isThere || served === undefined || !isServed(served, id)) continue;
+    const run = go(links.page(id, organization ?? "", project));
+    list.push({ id: `go.${id}`, title, group: "Go", run, ...(keys === "" ? {} : { keys }) });
   }
   if (hasSeveral) list.push({ id: "go.start", title: "Organizations", group: "Go", run: go(links.start()) });
   return list;

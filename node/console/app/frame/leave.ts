@@ -1,5 +1,5 @@
 // Signs out, here or everywhere, and goes to the sign-in.
-import { problemOf } from "../api/errors";
+import { problemOf } from "../lib/errors";
 import { leaveSession } from "../api/queries";
 import { toast } from "../design/Toast";
 import { navigate } from "../lib/router";

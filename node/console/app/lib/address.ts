@@ -38,6 +38,12 @@ function decode(text: string): string | null {
 /** Longer texts do not stand in an address: servers and people cut long addresses. */
 export const MOST_IN_ADDRESS = 1500;
 
+/** What stands before the id of a record that keeps a filter too long for an address. */
+export const KEPT = "filter.";
+
+/** Whether a view stands for a long filter. */
+export const isKept = (view: string): boolean => view.startsWith(KEPT);
+
 /** Takes an address apart, or returns null if it is not below `/app` or not well-formed. */
 export function readAddress(href: string): Address | null {
   const withoutFragment = href.split("#", 1)[0] ?? "";

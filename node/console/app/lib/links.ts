@@ -1,5 +1,7 @@
 // The addresses that screens link to. The route table writes them, so that screens need not know each other.
 import { createContext, useContext } from "react";
+import type { Parameter } from "./address";
+import type { PageId } from "./pages";
 
 /** Which logs are shown. */
 export interface LogsWhere {
@@ -30,6 +32,14 @@ export interface Links {
   experiments(organization: string, project: string): string;
   /** An experiment, compared with others, of which the first is the base; with a row, that row is open. */
   experiment(organization: string, project: string, name: string, compared?: readonly string[], row?: string): string;
+  /** A page that reads its own address: what follows its word, and its parameters. */
+  page(
+    id: PageId,
+    organization: string,
+    project: string,
+    rest?: readonly string[],
+    parameters?: readonly Parameter[],
+  ): string;
 }
 
 const Context = createContext<Links | null>(null);

@@ -8,8 +8,14 @@ export const isQuotable = (text: string): boolean =>
 export const shellQuoted = (text: string): string =>
   /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Quotes for Python and for JavaScript, whose strings share this form. */
+/**
+ * Quotes for Python, JavaScript, Go, Java and C#, whose strings share this form for a text that is quotable. The escapes of
+ * control characters do not: Java reads `\u000a` as the end of a line.
+ */
 export const programQuoted = (text: string): string => JSON.stringify(text);
+
+/** Quotes a text that is quotable for Ruby, whose strings also read `#{..}`, `#$x` and `#@x` as code. */
+export const rubyQuoted = (text: string): string => programQuoted(text).replace(/#(?=[{$@])/g, "\\#");
 
 /** Encodes a value of `OTEL_EXPORTER_OTLP_HEADERS`, so that it is safe within double quotes of a shell as well. */
 export const percentEncoded = (text: string): string =>

@@ -30,11 +30,20 @@ function isAllowed(href: string, go: () => void): boolean {
 }
 
 /**
+ * How the history changes: by a new entry, by another address of its newest entry, or so only while the page is still
+ * the same. A screen that writes its state later than it changed has to stay: people may have gone elsewhere meanwhile.
+ */
+export type HistoryChange = "push" | "replace" | "stay";
+
+const pathOf = (href: string): string => href.split("?")[0] ?? "";
+
+/**
  * Goes to an address of the console. Opening something pushes an entry of the history; selecting, sorting and typing
  * replace it, so that the button "back" leads to the page before.
  */
-export function navigate(href: string, how: "push" | "replace"): void {
+export function navigate(href: string, how: HistoryChange): void {
   if (href === current()) return;
+  if (how === "stay" && pathOf(href) !== pathOf(current())) return;
   if (!isAllowed(href, () => navigate(href, how))) return;
   try {
     if (how === "push") window.history.pushState(null, "", href);

@@ -37,6 +37,8 @@ export interface TracePanelProps {
   readonly onView: (view: TraceView) => void;
   /** The version at which the trace is read, as a transaction id; empty for the newest. */
   readonly version: string;
+  /** Shows another version; absent where a list has the version. */
+  readonly onVersion?: (version: string) => void;
   /** Closes the panel; absent on a page of its own. */
   readonly onClose?: () => void;
   /** Goes to the next or previous trace of the list; absent without a list. */

@@ -37,6 +37,10 @@ export function momentOf(transaction: string): Date | null {
   return new Date(Number((bits >> COUNTER_BITS) & 0xffffffffn) * 1000);
 }
 
+/** The address of another screen, as of a version. */
+export const atVersion = (address: string, version: string): string =>
+  version === "" ? address : `${address}${address.includes("?") ? "&" : "?"}version=${encodeURIComponent(version)}`;
+
 /** What the server is sent: an empty text for now, else a transaction id. */
 export function sentVersion(version: Version): string {
   switch (version.kind) {

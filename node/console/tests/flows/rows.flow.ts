@@ -103,4 +103,9 @@ flow("16 jsonl, csv and parquet hold the ids of the table", async (acted) => {
   expect(records).toHaveLength(table.length);
   for (const [index, root] of table.entries()) expect(records[index]).toContain(root);
   expect(parquetFooter(await exported(page, "Parquet"))).toContain("root_span_id");
+
+  const wide = await acted.open(acted.seed.people.ann, logsPath(acted, acted.seed.wide, { t: "1d" }));
+  await traces(wide).waitFor();
+  const all = (await exported(wide, "JSON lines")).toString("utf8").trim().split("\n");
+  expect(all.length, "a file has more than the rows of one page").toBeGreaterThan(1000);
 });

@@ -30,3 +30,9 @@ export async function faultsOf(page: Page, rules: typeof ALL = ALL): Promise<rea
 /** Whether the page is wider than its window, so that one has to scroll sideways. */
 export const isTooWide = (page: Page): Promise<boolean> =>
   page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+
+/** Waits until the page has been drawn at its present size. */
+export const drawn = (page: Page): Promise<void> =>
+  page.evaluate(async () => {
+    for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+  });

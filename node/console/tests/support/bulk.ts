@@ -1,6 +1,7 @@
 // The projects big and wide: a trace of very many spans, a very deep one, and very many small traces.
 import type { Project } from "../seed";
 import type { Api } from "./api";
+import { makeExperiment } from "./demo";
 import type { Environment } from "./env";
 
 const BATCH = 5000;
@@ -88,14 +89,23 @@ export async function plantBig(api: Api, project: Project, { bigSpans, bigPayloa
   await insertAll(api, project, ordinary(2000, now - DAY / 6));
 }
 
-/** Traces of one span over the last hour, the newest first in no order of their numbers. */
-export async function plantWide(api: Api, project: Project, rows: number): Promise<void> {
-  const random = numbers(13);
+/** The most rows that one write takes. */
+const LARGE_BATCH = 10_000;
+
+interface Numbers {
+  /** The numbers of the first trace, and of the one after the last. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Traces of one span over the last hour, the newest with the highest number. */
+export async function plantWide(api: Api, project: Project, { from, to }: Numbers): Promise<void> {
+  const random = numbers(13 + from);
   const now = Date.now();
-  for (let done = 0; done < rows; done += BATCH) {
-    const spans = Array.from({ length: Math.min(BATCH, rows - done) }, (_, offset) => {
-      const index = done + offset;
-      const at = now - 3_000_000 + Math.floor((index / rows) * 2_900_000);
+  for (let first = from; first < to; first += LARGE_BATCH) {
+    const spans = Array.from({ length: Math.min(LARGE_BATCH, to - first) }, (_, offset) => {
+      const index = first + offset;
+      const at = now - 3_000_000 + Math.floor(((index - from) / (to - from)) * 2_900_000);
       return {
         id: `w-${index}`,
         span_id: `w-${index}`,
@@ -110,6 +120,25 @@ export async function plantWide(api: Api, project: Project, rows: number): Promi
         output: `answer ${index}`,
       };
     });
-    await insertAll(api, project, spans);
+    await api.insert("project_logs", project.id, spans);
   }
+}
+
+/** Rows of each experiment whose comparison is measured. */
+export const COMPARED = 5000;
+
+/** An experiment whose rows are right by chance. */
+export async function plantCompared(api: Api, project: Project, name: string, every: number): Promise<void> {
+  const id = await makeExperiment(api, project, name);
+  const rows = Array.from({ length: COMPARED }, (_, index) => ({
+    id: `${name}-${index}`,
+    span_id: `${name}-${index}`,
+    root_span_id: `${name}-${index}`,
+    input: { question: `What is ${index} + ${index}?` },
+    expected: index * 2,
+    output: index % every === 0 ? index : index * 2,
+    scores: { Exact: index % every === 0 ? 0 : 1 },
+    span_attributes: { name: "eval", type: "eval" },
+  }));
+  await api.insert("experiment", id, rows);
 }

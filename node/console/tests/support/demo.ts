@@ -2,10 +2,14 @@
 import type { Project } from "../seed";
 import type { Api } from "./api";
 import { textAt } from "./json";
+import { plantVersions } from "./planted";
+import { plantPlayground } from "./playgrounds";
+import { plantPrompts } from "./prompts";
 
 export interface Demo extends Project {
   readonly experiments: { readonly X1: string; readonly X2: string };
   readonly dataset: string;
+  readonly playground: string;
 }
 
 /** One span a line, in the order in which they are inserted. */
@@ -93,9 +97,11 @@ async function plantDataset(api: Api, project: Project): Promise<string> {
 
 export async function plantDemo(api: Api, project: Project): Promise<Demo> {
   await api.insert("project_logs", project.id, demoSpans());
+  await plantVersions(api, await plantPrompts(api, project, "Answer", "Answer {{question}} for {{metadata.level}}."));
   const experiments = {
     X1: await plantExperiment(api, project, "X1", [1, 0, 1]),
     X2: await plantExperiment(api, project, "X2", [1, 1, 0]),
   };
-  return { ...project, experiments, dataset: await plantDataset(api, project) };
+  const dataset = await plantDataset(api, project);
+  return { ...project, experiments, dataset, playground: await plantPlayground(api, project, "PG1", "Answer {{question}}.") };
 }

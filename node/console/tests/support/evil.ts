@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import type { Project } from "../seed";
 import type { Api } from "./api";
 import { listAt, at, textAt } from "./json";
+import { plantPlayground } from "./playgrounds";
+import { plantPrompts } from "./prompts";
 
 /** A text that attacks: what it is, and the text, repeated if it says so. */
 export interface Attack {
@@ -73,5 +75,11 @@ export async function plantEvil(api: Api, project: Project): Promise<void> {
   for (const name of nameAttacks()) {
     await api.call("POST", "/v1/project", { name });
     await api.call("POST", "/v1/project_tag", { project_id: project.id, name });
+    const score = { name, description: name, score_type: "categorical", categories: [{ name, value: 1 }] };
+    await api.call("POST", "/v1/project_score", { ...score, project_id: project.id });
+  }
+  for (const [index, name] of nameAttacks().entries()) {
+    await plantPlayground(api, project, index === 0 ? "Evil" : `Evil${index} ${name}`, name);
+    await plantPrompts(api, project, index === 0 ? "Evil" : `Evil${index} ${name}`, `${name} {{${name}}}`);
   }
 }

@@ -44,6 +44,15 @@ export async function sessionCookie(base: string, key: string): Promise<{ readon
   return { name, value };
 }
 
+/** What the server says of the session of some cookies; null if there is none. */
+export async function sessionOf(base: string, cookies: readonly { readonly name: string; readonly value: string }[]): Promise<unknown> {
+  const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
+  const response = await fetch(`${base}/console/session`, { headers: { cookie, "x-assay-console": "1" } });
+  if (response.status === 401) return null;
+  if (!response.ok) throw new Error(`no answer about the session: ${response.status} ${await response.text()}`);
+  return response.json();
+}
+
 export class Flow {
   readonly stage: Stage = inject("stage");
   readonly seed = this.stage.seed;

@@ -32,6 +32,8 @@ export async function startTrap(): Promise<Trap> {
   });
   server.on("connect", (incoming: IncomingMessage, socket) => {
     calls.push(`CONNECT ${incoming.url}`);
+    // The browser may be gone before it has the answer, which ends nothing but this connection.
+    socket.on("error", () => socket.destroy());
     socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
   });
   const url = await listening(server);

@@ -15,6 +15,8 @@ export interface CompareActions {
   add(): void;
   changeKey(): void;
   changeVersion(): void;
+  /** Whether the past is shown, which nobody changes. */
+  isPast(): boolean;
   swap(): void;
   undo(): void;
   redo(): void;
@@ -43,7 +45,7 @@ export const compareCommands = (actions: CompareActions): readonly Command[] => 
   { id: "compare.diff", title: "Show or hide differences of outputs", group: GROUP, keys: "d", when: actions.hasBase, run: actions.toggleDiff },
   { id: "compare.group", title: "Group by a path", group: GROUP, run: actions.group },
   { id: "compare.add", title: "Compare with another experiment", group: GROUP, keys: "+", run: actions.add },
-  { id: "compare.key", title: "Change what pairs rows", group: GROUP, run: actions.changeKey },
+  { id: "compare.key", title: "Change what pairs rows", group: GROUP, when: () => !actions.isPast(), run: actions.changeKey },
   { id: "compare.version", title: "Show an earlier state", group: GROUP, run: actions.changeVersion },
   { id: "compare.swap", title: "Swap with the base", group: GROUP, when: actions.hasBase, run: actions.swap },
   { id: "compare.undo", title: "Undo the last filter", group: GROUP, keys: "z", when: actions.canUndo, run: actions.undo },

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { readCompared, type Change, type Pair } from "../../api/comparison";
 import { readAddress } from "../../lib/address";
 import { requestFault } from "./faults";
-import { ApiError } from "../../api/errors";
+import { ApiError } from "../../lib/errors";
 import { inCell, markdownOf } from "./markdown";
 import { certaintyOf, changeTone, deltaText, intervalText, measureOf, measuresOf, orderOf, toneOf, valueText } from "./measures";
 import { diffPaths, structureOf } from "./paths";
@@ -98,6 +98,7 @@ const states: fc.Arbitrary<CompareState> = fc.record({
   layout: fc.constantFrom(...LAYOUTS),
   isDiff: fc.boolean(),
   filter: texts,
+  view: texts,
   group: texts,
   only: fc.constantFrom(...KINDS),
   score: texts,

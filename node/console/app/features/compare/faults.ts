@@ -1,6 +1,6 @@
 // What of the request the server refuses.
 import { faultOf } from "../../api/query";
-import { ApiError, withoutTail } from "../../api/errors";
+import { ApiError, withoutTail } from "../../lib/errors";
 
 export interface Fault {
   readonly at: "filter" | "group" | "other";

@@ -8,12 +8,15 @@ import type { RowShape } from "../../btql";
 import { ButtonLink } from "../../design/Button";
 import { Empty } from "../../design/Empty";
 import { Loaded } from "../../design/Loaded";
+import { SCREEN_SKELETON } from "../../design/ScreenSkeleton";
 import { Skeleton } from "../../design/Skeleton";
+import { isKept } from "../../lib/address";
 import { useLinks } from "../../lib/links";
 import type { Bounds } from "../../lib/range";
 import type { SpanSource, TracePanelProps } from "../../lib/trace";
 import { Compare } from "./parts/Compare";
 import { resolvedQuery } from "./queries";
+import { keptFilterQuery } from "./useAddress";
 import style from "./screen.module.css";
 import type { CompareState } from "./url";
 
@@ -64,20 +67,37 @@ function Found(props: CompareScreenProps & { readonly project: NamedProject }) {
   );
 }
 
+/** The comparison, with the filter of the address or of the record that the address names. */
+function Filtered(props: CompareScreenProps & { readonly project: NamedProject }) {
+  const { state, project } = props;
+  const isNamed = isKept(state.view) && state.filter === "";
+  const query = useQuery({ ...keptFilterQuery(state.organization, project.id, state.view), enabled: isNamed });
+  if (!isNamed) return <Found {...props} />;
+  return (
+    <Loaded
+      reading={readingOf(query)}
+      skeleton={<Skeleton lines={LINES} />}
+      onSignIn={() => void askToSignIn().then(() => query.refetch())}
+    >
+      {(filter) => <Found {...props} state={{ ...state, filter }} />}
+    </Loaded>
+  );
+}
+
 export function CompareScreen(props: CompareScreenProps) {
   const { state } = props;
   const links = useLinks();
   const query = useQuery(projectQuery(state.organization, state.project));
   return (
     <div className={style["screen"]}>
-      <Loaded reading={readingOf(query)} skeleton={null} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+      <Loaded reading={readingOf(query)} skeleton={SCREEN_SKELETON} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
         {(project) =>
           project === null ? (
             <Empty action={<ButtonLink href={links.home(state.organization)}>Show the projects</ButtonLink>}>
               {state.organization} has no project {state.project} that you may see.
             </Empty>
           ) : (
-            <Found {...props} project={project} />
+            <Filtered {...props} project={project} />
           )
         }
       </Loaded>

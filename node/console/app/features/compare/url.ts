@@ -1,5 +1,12 @@
 // The address of an experiment, and of its comparison with others.
-import { choiceParameter, isReserved, organizationAddress, textParameter, type Codec } from "../../lib/address";
+import {
+  choiceParameter,
+  isReserved,
+  MOST_IN_ADDRESS,
+  organizationAddress,
+  textParameter,
+  type Codec,
+} from "../../lib/address";
 
 export const LAYOUTS = ["table", "grid", "summary"] as const;
 export const SORTS = ["worst", "best", "low", "high", "key"] as const;
@@ -24,8 +31,9 @@ export interface CompareState {
   readonly layout: Layout;
   /** Whether outputs show how they differ from the base. */
   readonly isDiff: boolean;
-  /** The expression that rows fulfil; empty for all. */
+  /** The expression that rows fulfil; empty for all. A long one is kept in a record, which `view` names. */
   readonly filter: string;
+  readonly view: string;
   /** The path whose values make groups; empty for none. */
   readonly group: string;
   readonly only: ShownKind;
@@ -50,6 +58,7 @@ export const compareDefaults = (organization: string, project: string, name: str
   layout: "table",
   isDiff: true,
   filter: "",
+  view: "",
   group: "",
   only: "all",
   score: "",
@@ -81,6 +90,7 @@ export const compareUrl: Codec<CompareState> = {
       layout: choiceParameter(query, "layout", LAYOUTS, "table"),
       isDiff: query.get("diff") !== "0",
       filter: textParameter(query, "q"),
+      view: textParameter(query, "v"),
       group: textParameter(query, "g"),
       only: choiceParameter(query, "only", KINDS, "all"),
       score: textParameter(query, "score"),
@@ -99,7 +109,8 @@ export const compareUrl: Codec<CompareState> = {
       ["alone", isWithout ? "1" : "", ""],
       ["layout", layout, "table"],
       ["diff", isDiff ? "1" : "0", "1"],
-      ["q", filter, ""],
+      ["q", filter.length > MOST_IN_ADDRESS ? "" : filter, ""],
+      ["v", state.view, ""],
       ["g", group, ""],
       ["only", only, "all"],
       ["score", score, ""],

@@ -7,13 +7,13 @@ import { toast } from "../../design/Toast";
 import { copyText } from "../../lib/clipboard";
 import { useCommands, useLatest } from "../../lib/commands";
 import { exactCount } from "../../lib/numbers";
-import { navigate } from "../../lib/router";
 import { announce } from "../../lib/store";
 import { compareCommands } from "./commands";
 import { ADD_ID, FILTER_ID, GROUP_ID } from "./ids";
 import { markdownOf } from "./markdown";
 import type { CompareScreenProps } from "./screen";
-import { compareDefaults, compareUrl, type CompareState } from "./url";
+import { compareDefaults, type CompareState } from "./url";
+import { useGo } from "./useAddress";
 import { useCompared } from "./useCompared";
 import { useRows } from "./useRows";
 import { useUndo } from "./useUndo";
@@ -36,18 +36,18 @@ async function copyMarkdown(compared: Compared | undefined): Promise<void> {
 /** The actions of the screen that concern no single row. */
 function useActions(props: CompareProps) {
   const { state, main } = props;
+  const go = useGo(state, props.project.id);
   const change = useLatest((part: Partial<CompareState>) => {
-    const how = part.row !== undefined && part.row !== "" && state.row === "" ? "push" : "replace";
-    navigate(compareUrl.write({ ...state, ...part }), how);
+    const isOpening = part.row !== undefined && part.row !== "" && state.row === "";
+    go({ ...state, ...part }, isOpening || part.version !== undefined ? "push" : "stay");
   });
   const onCompared = useLatest((names: readonly string[]) => {
-    navigate(compareUrl.write({ ...state, compared: names, isAlone: names.length === 0, row: "", span: "" }), "push");
+    go({ ...state, compared: names, isAlone: names.length === 0, row: "", span: "" }, "push");
   });
   const onLook = useLatest((name: string, others: readonly string[]) => {
-    const { organization, project, layout, isDiff, group, filter } = state;
+    const { organization, project, layout, isDiff, group, filter, view, version } = state;
     const start = compareDefaults(organization, project, name);
-    const next = { ...start, layout, isDiff, group, filter, compared: others, isAlone: others.length === 0 };
-    navigate(compareUrl.write(next), "push");
+    go({ ...start, layout, isDiff, group, filter, view, version, compared: others, isAlone: others.length === 0 }, "push");
   });
   const swap = useLatest(() => {
     const [base, ...rest] = props.others.map(({ name }) => name);
@@ -73,6 +73,7 @@ export function useScreen(props: CompareProps) {
   const toggleDiff = useLatest(() => change({ isDiff: !state.isDiff }));
   const hasBase = others.length > 0;
   const isOpen = state.row !== "";
+  const isPast = state.version !== "";
   const [opened, setOpened] = useState<Opened>("none");
   const hasFilterLine = props.FilterBar === null;
   const hasRows = pairs.length > 0 && state.layout !== "summary";
@@ -89,13 +90,14 @@ export function useScreen(props: CompareProps) {
         swap: actions.swap,
         changeKey: () => setOpened("key"),
         changeVersion: () => setOpened("version"),
+        isPast: () => isPast,
         hasFilterLine: () => hasFilterLine,
         copyMarkdown: copy,
         hasRows: () => hasRows,
         isOpen: () => isOpen,
         hasBase: () => hasBase,
       }),
-    [rows.grid, change, toggleDiff, copy, hasRows, isOpen, hasBase, hasFilterLine],
+    [rows.grid, change, toggleDiff, copy, hasRows, isOpen, isPast, hasBase, hasFilterLine],
   );
   useCommands(commands);
   const total = compared?.total;

@@ -126,8 +126,12 @@ export function valueOfText(text: string, isExact = false): unknown {
   const looks = /^[[{]/.test(trimmed) || (isExact && /^(?:-?\d|true$|false$|null$|")/.test(trimmed));
   if (!looks) return text;
   const read = parsed(trimmed);
-  return "fault" in read ? text : read.value;
+  return "fault" in read || isInexact(read.value) ? text : read.value;
 }
+
+/** Whether a number is one that JavaScript cannot hold, so that its text says more. */
+const isInexact = (value: unknown): boolean =>
+  typeof value === "number" && (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value)));
 
 /** The value that a text gives in a field. */
 export function fieldValue(field: Field, text: string, isExact = false): unknown {

@@ -11,7 +11,7 @@ import { filterOfTyped, typedOfFilter } from "./finding";
 import { NO_PROGRESS, placedRow, runImport, type Known, type Progress } from "./importing";
 import { arrived, isDeletion, later, liveFrom, merged } from "./live";
 import { guessed, rowOf } from "./mapping";
-import { copiedRows, pasted } from "./pasting";
+import { copiedRows, pasted, pastedWords, textFields } from "./pasting";
 import { misfitOf, schemasOf } from "./schemas";
 import { pythonCode } from "./snippets";
 import { datasetsUrl, datasetUrl, type DatasetState } from "./url";
@@ -65,8 +65,8 @@ test("words are searched and expressions filter, and both show as they were type
 test("pasted text with tabs makes rows, and copied rows are pasted back", () => {
   const ids = ["1", "2", "3"];
   const take = () => ids.shift() ?? "x";
-  expect(pasted("one", "input", take)).toEqual({ kind: "cell", text: "one" });
-  expect(pasted('q1\ta1\n"q\n2"\t{"a":1}\n', "input", take)).toEqual({
+  expect(pasted("one", "input", take, new Set())).toEqual({ kind: "cell", text: "one" });
+  expect(pasted('q1\ta1\n"q\n2"\t{"a":1}\n', "input", take, new Set())).toEqual({
     kind: "rows",
     rows: [
       { id: "1", values: { input: "q1", expected: "a1" } },
@@ -74,7 +74,22 @@ test("pasted text with tabs makes rows, and copied rows are pasted back", () => 
     ],
   });
   const copied = copiedRows([["id", "input", "tags"], ["r1", "a\tb", "x, y"]]);
-  expect(pasted(copied, "expected", take)).toEqual({ kind: "rows", rows: [{ id: "r1", values: { input: "a\tb", tags: ["x", "y"] } }] });
+  expect(pasted(copied, "expected", take, new Set())).toEqual({ kind: "rows", rows: [{ id: "r1", values: { input: "a\tb", tags: ["x", "y"] } }] });
+});
+
+test("pasted numbers become numbers, except in columns that hold texts", () => {
+  const texts = textFields([{ input: "q", expected: 4 }, { input: null, expected: null }]);
+  expect([...texts]).toEqual(["input"]);
+  const result = pasted("4\t4\n007\t1e400\n5\ttrue", "input", () => "n", texts);
+  const rows = result.kind === "rows" ? result.rows : [];
+  expect(rows.map(({ values }) => values)).toEqual([
+    { input: "4", expected: 4 },
+    { input: "007", expected: "1e400" },
+    { input: "5", expected: true },
+  ]);
+  expect(pastedWords(rows, texts)).toBe(
+    "3 rows pasted. Numbers, true and false were read as such in expected. Numbers stay texts in input, because the column holds texts.",
+  );
 });
 
 test("columns are guessed by their names", () => {

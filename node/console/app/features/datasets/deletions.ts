@@ -1,7 +1,7 @@
 // Deletions of rows that can be taken back: the rows leave the grid at once, and the server is told ten seconds later.
 import { computed, signal } from "@preact/signals";
 import { chunksOf, insertRows } from "../../api/datasets";
-import { problemOf } from "../../api/errors";
+import { problemOf } from "../../lib/errors";
 import { toast } from "../../design/Toast";
 import { exactCount } from "../../lib/numbers";
 import type { DatasetPlace } from "./queries";

@@ -11,6 +11,7 @@ import { Grid } from "../../design/Grid";
 import { createGridState, gridCommands, type GridState } from "../../design/GridTypes";
 import { Icon } from "../../design/Icon";
 import { Loaded } from "../../design/Loaded";
+import { SCREEN_SKELETON } from "../../design/ScreenSkeleton";
 import { Skeleton } from "../../design/Skeleton";
 import { useCommands, useLatest } from "../../lib/commands";
 import { useLinks } from "../../lib/links";
@@ -204,7 +205,7 @@ export function DatasetsScreen({ state }: { readonly state: DatasetsState }) {
   const query = useQuery(projectQuery(state.organization, state.project));
   return (
     <div className={style["screen"]}>
-      <Loaded reading={readingOf(query)} skeleton={null} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+      <Loaded reading={readingOf(query)} skeleton={SCREEN_SKELETON} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
         {(project) =>
           project === null ? (
             <Empty action={<ButtonLink href={links.home(state.organization)}>Show the projects</ButtonLink>}>

@@ -1,5 +1,5 @@
 // What pasted text becomes: the value of a cell, or new rows.
-import { fieldValue, FIELDS, isField, type Field } from "./cells";
+import { fieldValue, FIELDS, isCut, isField, type Field } from "./cells";
 import type { NewRow, Values } from "./edits";
 import type { Column } from "./sheet";
 import { createTable } from "./table";
@@ -23,17 +23,36 @@ function fieldsFrom(column: Column): readonly Field[] {
   return FIELDS.slice(start);
 }
 
-function valuesOf(cells: readonly string[], fields: readonly (Field | "id" | null)[]): Values {
+/** The fields whose columns hold texts, so that a pasted number stays a text there. */
+export const textFields = (rows: readonly Partial<Readonly<Record<Field, unknown>>>[]): ReadonlySet<Field> =>
+  new Set(FIELDS.filter((field) => rows.some((row) => typeof row[field] === "string" && !isCut(row[field]))));
+
+/** The value of a pasted cell. Text in quotation marks stays as it is. */
+export const pastedValue = (field: Field, cell: string, texts: ReadonlySet<Field>): unknown =>
+  fieldValue(field, cell, !texts.has(field) && !/^\s*"/.test(cell));
+
+function valuesOf(cells: readonly string[], fields: readonly (Field | "id" | null)[], texts: ReadonlySet<Field>): Values {
   return Object.fromEntries(
     cells.flatMap((cell, index) => {
       const field = fields[index];
-      return field === undefined || field === null || field === "id" ? [] : [[field, fieldValue(field, cell)]];
+      return field === undefined || field === null || field === "id" ? [] : [[field, pastedValue(field, cell, texts)]];
     }),
   );
 }
 
+/** What is said of pasted rows: which of them became values, and which stayed texts. */
+export function pastedWords(rows: readonly NewRow[], texts: ReadonlySet<Field>): string {
+  const count = rows.length === 1 ? "1 row pasted." : `${rows.length.toLocaleString("en-US")} rows pasted.`;
+  const filled = FIELDS.filter((field) => rows.some(({ values }) => field in values));
+  const isScalar = (value: unknown): boolean => typeof value === "number" || typeof value === "boolean";
+  const read = filled.filter((field) => rows.some(({ values }) => isScalar(values[field])));
+  const kept = filled.filter((field) => texts.has(field));
+  const ofRead = read.length === 0 ? "" : ` Numbers, true and false were read as such in ${read.join(" and ")}.`;
+  return `${count}${ofRead}${kept.length === 0 ? "" : ` Numbers stay texts in ${kept.join(" and ")}, because the column holds texts.`}`;
+}
+
 /** Reads pasted text. A text without tabs and line ends is the value of a cell. */
-export function pasted(text: string, column: Column, newId: () => string): Pasted {
+export function pasted(text: string, column: Column, newId: () => string, texts: ReadonlySet<Field>): Pasted {
   const trimmed = text.replace(/(?:\r\n|\r|\n)$/, "");
   if (!/[\t\r\n]/.test(trimmed)) return { kind: "cell", text: trimmed };
   const table = createTable("\t");
@@ -43,7 +62,7 @@ export function pasted(text: string, column: Column, newId: () => string): Paste
   const rows = lines.slice(head === null ? 0 : 1).map((line) => {
     const named = head === null ? -1 : head.indexOf("id");
     const id = named < 0 ? "" : (line.cells[named] ?? "").trim();
-    return { id: id === "" ? newId() : id, values: valuesOf(line.cells, fields) };
+    return { id: id === "" ? newId() : id, values: valuesOf(line.cells, fields, texts) };
   });
   return { kind: "rows", rows };
 }

@@ -1,6 +1,6 @@
 // Writes edits: first it looks for rows that somebody else changed meanwhile, then it inserts in one transaction.
 import { chunksOf, insertRows, readRowsById, readTransactions } from "../../api/datasets";
-import { ApiError, withoutTail } from "../../api/errors";
+import { ApiError, withoutTail } from "../../lib/errors";
 import { conflictsOf, movedRows, type Conflict } from "./conflicts";
 import { eventsOf, NO_EDITS, type Edits } from "./edits";
 import type { DatasetPlace } from "./queries";

@@ -6,6 +6,7 @@ import type { NamedProject } from "../../api/schema";
 import { ButtonLink } from "../../design/Button";
 import { Empty } from "../../design/Empty";
 import { Loaded } from "../../design/Loaded";
+import { SCREEN_SKELETON } from "../../design/ScreenSkeleton";
 import { useLinks } from "../../lib/links";
 import { Dataset } from "./parts/Dataset";
 import { namedQuery } from "./queries";
@@ -16,7 +17,7 @@ function Named({ state, project }: { readonly state: DatasetState; readonly proj
   const links = useLinks();
   const query = useQuery(namedQuery(state.organization, project.id, state.name));
   return (
-    <Loaded reading={readingOf(query)} skeleton={null} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+    <Loaded reading={readingOf(query)} skeleton={SCREEN_SKELETON} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
       {(dataset) => {
         if (dataset === null) {
           return (
@@ -38,7 +39,7 @@ export function DatasetScreen({ state }: { readonly state: DatasetState }) {
   const query = useQuery(projectQuery(state.organization, state.project));
   return (
     <div className={style["screen"]}>
-      <Loaded reading={readingOf(query)} skeleton={null} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+      <Loaded reading={readingOf(query)} skeleton={SCREEN_SKELETON} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
         {(project) =>
           project === null ? (
             <Empty action={<ButtonLink href={links.home(state.organization)}>Show the projects</ButtonLink>}>

@@ -1,6 +1,6 @@
 // Sends batches of an import: a row that the server refuses is left out, and the others are sent again.
 import { eachPage, insertRows } from "../../api/datasets";
-import { ApiError, withoutTail } from "../../api/errors";
+import { ApiError, withoutTail } from "../../lib/errors";
 import { textOrNull, type Fields } from "../../api/narrow";
 import { canonical } from "./cells";
 import type { DuplicatesBy, Known, Sent } from "./importing";

@@ -97,7 +97,7 @@ export function useChange(state: DatasetState) {
   return useLatest((changed: Partial<DatasetState>): void => {
     const after = { ...state, ...changed };
     const isOpening = after.version !== state.version || after.compare !== state.compare || (state.row === "" && after.row !== "");
-    navigate(datasetUrl.write(after), isOpening || after.filter !== state.filter ? "push" : "replace");
+    navigate(datasetUrl.write(after), isOpening || after.filter !== state.filter ? "push" : "stay");
   });
 }
 

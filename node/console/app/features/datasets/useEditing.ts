@@ -1,15 +1,15 @@
 // What can be done to the cells and rows of an open dataset.
 import { useMemo } from "react";
 import { readRowsById, type DatasetRow } from "../../api/datasets";
-import { problemOf } from "../../api/errors";
+import { problemOf } from "../../lib/errors";
 import { toast } from "../../design/Toast";
 import { useLatest } from "../../lib/commands";
 import { exactCount } from "../../lib/numbers";
 import { announce } from "../../lib/store";
-import { faultOf, fieldValue, hasCut, isCut, lineOf, readCell, tagsOf, textOf, type CellKind, type Field } from "./cells";
+import { faultOf, hasCut, isCut, lineOf, readCell, tagsOf, textOf, type CellKind, type Field } from "./cells";
 import { valueOf, type CellEdit } from "./edits";
 import { newId } from "./ids";
-import { copiedCell, copiedRows, pasted } from "./pasting";
+import { copiedCell, copiedRows, pasted, pastedValue, pastedWords, textFields } from "./pasting";
 import type { DatasetPlace } from "./queries";
 import { COLUMNS, fieldOf, movedCell, type Cell, type Column, type Sheet } from "./sheet";
 import type { EditStore } from "./store";
@@ -66,8 +66,9 @@ async function fillDown({ rows, sheet }: EditingOptions, parts: Parts): Promise<
   announce(targets.length === 1 ? "1 cell filled" : `${exactCount(targets.length)} cells filled`);
 }
 
-function paste({ sheet, store }: EditingOptions, parts: Parts, text: string, cell: Cell | null): void {
-  const result = pasted(text, cell?.column ?? "input", newId);
+function paste({ sheet, store, rows: shown }: EditingOptions, parts: Parts, text: string, cell: Cell | null): void {
+  const texts = textFields(shown);
+  const result = pasted(text, cell?.column ?? "input", newId, texts);
   if (result.kind === "rows") {
     const ids = new Set(parts.byId.keys());
     let taken = 0;
@@ -78,7 +79,7 @@ function paste({ sheet, store }: EditingOptions, parts: Parts, text: string, cel
       return isTaken ? { ...row, id: newId() } : row;
     });
     store.dispatch({ kind: "add", rows });
-    announce(rows.length === 1 ? "1 row pasted" : `${exactCount(rows.length)} rows pasted`);
+    toast(pastedWords(rows, texts));
     if (taken > 0) toast(`${exactCount(taken)} of the pasted rows got new ids, because theirs are taken.`);
     return;
   }
@@ -87,7 +88,7 @@ function paste({ sheet, store }: EditingOptions, parts: Parts, text: string, cel
   if (cell === null || field === null || row === undefined) {
     return toast("Select a cell of input, expected, metadata or tags first, then paste.", true);
   }
-  const value = fieldValue(field, result.text);
+  const value = pastedValue(field, result.text, texts);
   const fault = faultOf(field, value);
   if (fault !== null) return toast(fault, true);
   parts.set([{ id: cell.row, base: parts.baseOf(row), field, value }]);

@@ -1,7 +1,7 @@
 // The cell that is open in the editor.
 import { useState } from "react";
 import type { DatasetRow } from "../../api/datasets";
-import { problemOf } from "../../api/errors";
+import { problemOf } from "../../lib/errors";
 import type { CellEditorFault, CellEditorKind, CellEditorMove } from "../../design/CellEditor";
 import { jsonFault } from "../../design/CellEditorJson";
 import { toast } from "../../design/Toast";

@@ -1,6 +1,6 @@
 // The state of an import: the chosen file, how it is read, and how far it is.
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { problemOf, isAbort } from "../../api/errors";
+import { problemOf, isAbort } from "../../lib/errors";
 import type { Problem } from "../../lib/problem";
 import { newId } from "./ids";
 import {

@@ -2,7 +2,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { readTransactions, type DatasetRow } from "../../api/datasets";
-import { isAbort, problemOf } from "../../api/errors";
+import { isAbort, problemOf } from "../../lib/errors";
 import { faultOf } from "../../api/query";
 import { cache } from "../../api/queries";
 import type { Reading } from "../../lib/problem";

@@ -1,6 +1,6 @@
 // Saves the edits, and asks first about rows that somebody else changed meanwhile.
 import { useState } from "react";
-import { problemOf } from "../../api/errors";
+import { problemOf } from "../../lib/errors";
 import { toast } from "../../design/Toast";
 import { useLatest } from "../../lib/commands";
 import { exactCount } from "../../lib/numbers";

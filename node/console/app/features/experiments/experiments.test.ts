@@ -5,7 +5,7 @@ import { readExperiment, type Experiment, type ExperimentFigures } from "../../a
 import { readAddress } from "../../lib/address";
 import { transactionAt } from "../../lib/version";
 import { chosenNames } from "./choosing";
-import { isRunning, listed, nextSort, scoreNames, sortOf, withEmpty, type Sources } from "./listing";
+import { isRunning, listed, madeBefore, nextSort, scoreNames, sortOf, withEmpty, type Sources } from "./listing";
 import { experimentsDefaults, experimentsUrl } from "./url";
 
 const NOW = Date.parse("2026-05-04T12:00:00Z");
@@ -40,11 +40,19 @@ const sources = (more: Partial<Sources> = {}): Sources => ({
 const namesOf = (filter: string, sort: string): readonly string[] =>
   listed(sources(), filter, sort).map(({ experiment }) => experiment.name);
 
+test("as of a version, experiments that were made later are not listed", () => {
+  const one = (name: string, created: string): Experiment => readExperiment({ id: name, name, created });
+  const all = [one("before", "2026-05-04T10:00:00Z"), one("later", "2026-05-04T10:00:02Z"), one("undated", "")];
+  const version = transactionAt(new Date("2026-05-04T10:00:00Z"));
+  expect(madeBefore(all, version).map(({ name }) => name)).toEqual(["before", "undated"]);
+  expect(madeBefore(all, "")).toBe(all);
+});
+
 test("every state has an address of its own", () => {
   const text = fc.string({ unit: "grapheme", maxLength: 12 });
   const name = text.filter((one) => one !== "");
   fc.assert(
-    fc.property(fc.record({ organization: name, project: name, filter: text, sort: text, score: text, row: text }), (state) => {
+    fc.property(fc.record({ organization: name, project: name, filter: text, sort: text, score: text, version: text, row: text }), (state) => {
       const address = readAddress(experimentsUrl.write(state));
       expect(address === null ? null : experimentsUrl.read(address)).toEqual(state);
     }),

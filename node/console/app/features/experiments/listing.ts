@@ -21,11 +21,13 @@ export interface Sources {
   readonly figures: ReadonlyMap<string, ExperimentFigures>;
   readonly baseline: string | null;
   readonly people: ReadonlyMap<string, string>;
-  readonly datasets: ReadonlyMap<string, string>;
+  /** Names by ids; undefined while they are read. */
+  readonly datasets: ReadonlyMap<string, string> | undefined;
   readonly datasetRows: ReadonlyMap<string, number>;
   readonly now: number;
 }
 
+const SECOND_MS = 1000;
 const HOUR_MS = 3_600_000;
 /** How long after its last row an experiment counts as running. */
 const REST_MS = 60_000;
@@ -38,6 +40,12 @@ export function isRunning(experiment: Experiment, figures: ExperimentFigures | n
   if (Number.isNaN(age) || age > HOUR_MS || figures === null) return false;
   const last = figures.last === null ? null : momentOf(figures.last);
   return last === null ? age < START_MS : now - last.getTime() < REST_MS;
+}
+
+/** The experiments that there were at a version, as the server takes it; all for now. */
+export function madeBefore(experiments: readonly Experiment[], version: string): readonly Experiment[] {
+  const at = version === "" ? null : momentOf(version);
+  return at === null ? experiments : experiments.filter(({ created }) => !(Date.parse(created) >= at.getTime() + SECOND_MS));
 }
 
 const NO_FIGURES: ExperimentFigures = {
@@ -130,7 +138,7 @@ function joined(sources: Sources): readonly ListedExperiment[] {
       isBaseline: experiment.id === baseline,
       isRunning: isRunning(experiment, own, now),
       by: (userId === null ? undefined : people.get(userId)) ?? repo.author,
-      dataset: datasetId === null ? null : (datasets.get(datasetId) ?? datasetId),
+      dataset: datasetId === null || datasets === undefined ? null : (datasets.get(datasetId) ?? datasetId),
       expected: datasetId === null ? null : (datasetRows.get(datasetId) ?? null),
     };
   });

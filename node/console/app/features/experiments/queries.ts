@@ -31,47 +31,41 @@ const pagesOf = <One>(all: readonly One[]): readonly (readonly One[])[] =>
   Array.from({ length: Math.ceil(all.length / PAGE) }, (_, index) => all.slice(index * PAGE, (index + 1) * PAGE));
 
 /** Counts the rows of all experiments, fifty at once. */
-async function readAllFigures(organization: string, ids: readonly string[], signal: AbortSignal) {
+async function readAllFigures(organization: string, ids: readonly string[], version: string, signal: AbortSignal) {
   const found = new Map<string, ExperimentFigures>();
   for (const page of pagesOf(ids)) {
-    for (const [id, figures] of await readExperimentFigures(organization, page, signal)) found.set(id, figures);
+    for (const [id, figures] of await readExperimentFigures(organization, page, version, signal)) found.set(id, figures);
   }
   return withEmpty(ids, found);
 }
 
-export const figuresKey = (organization: string, projectId: string, ids: readonly string[]) =>
-  ["experiment figures", organization, projectId, ids] as const;
-
-export const figuresQuery = (organization: string, projectId: string, experiments: readonly Experiment[]) => {
+/** Counts the rows of experiments as of a version, as the server takes it. */
+export const figuresQuery = (organization: string, projectId: string, experiments: readonly Experiment[], version: string) => {
   const ids = experiments.map(({ id }) => id);
   return queryOptions({
-    queryKey: figuresKey(organization, projectId, ids),
-    queryFn: ({ signal }) => readAllFigures(organization, ids, signal),
+    queryKey: ["experiment figures", organization, projectId, ids, version] as const,
+    queryFn: ({ signal }) => readAllFigures(organization, ids, version, signal),
     placeholderData: keepPreviousData,
   });
 };
 
-/** Counts the running experiments again and again, and nothing else. */
-export const runningQuery = (
-  organization: string,
-  projectId: string,
-  experiments: readonly Experiment[],
-  figures: ReadonlyMap<string, ExperimentFigures> | undefined,
-) => {
-  const running = experiments.filter((one) => isRunning(one, figures?.get(one.id) ?? null, Date.now()));
-  const ids = running.map(({ id }) => id);
-  return queryOptions({
-    queryKey: ["running experiments", organization, projectId, ids],
-    queryFn: ({ signal }) => readAllFigures(organization, ids, signal),
+/** The experiments whose rows are still coming. */
+export const runningOf = (experiments: readonly Experiment[], figures: ReadonlyMap<string, ExperimentFigures> | undefined) =>
+  experiments.filter((one) => isRunning(one, figures?.get(one.id) ?? null, Date.now()));
+
+/** The most experiments that are followed by streams: a browser opens few connections to a server. */
+export const FOLLOWED_MAX = 2;
+
+/** Counts the running experiments and nothing else: again and again if they are too many to be followed. */
+export const runningQuery = (organization: string, projectId: string, ids: readonly string[]) =>
+  queryOptions({
+    queryKey: ["running experiments", organization, projectId, ids] as const,
+    queryFn: ({ signal }) => readAllFigures(organization, ids, "", signal),
     enabled: ids.length > 0,
     placeholderData: keepPreviousData,
     staleTime: 0,
-    refetchInterval: ({ state }) => {
-      const isAny = running.some((one) => isRunning(one, state.data?.get(one.id) ?? figures?.get(one.id) ?? null, Date.now()));
-      return isAny ? RUNNING_MS : false;
-    },
+    refetchInterval: ids.length > FOLLOWED_MAX ? RUNNING_MS : false,
   });
-};
 
 export const settingsQuery = (organization: string, projectId: string) =>
   queryOptions({

@@ -5,6 +5,7 @@ import { projectQuery, readingOf } from "../../api/queries";
 import { ButtonLink } from "../../design/Button";
 import { Empty } from "../../design/Empty";
 import { Loaded } from "../../design/Loaded";
+import { SCREEN_SKELETON } from "../../design/ScreenSkeleton";
 import { useLinks } from "../../lib/links";
 import { List } from "./parts/List";
 import style from "./screen.module.css";
@@ -15,7 +16,7 @@ export function ExperimentsScreen({ state }: { readonly state: ExperimentsState 
   const query = useQuery(projectQuery(state.organization, state.project));
   return (
     <div className={style["screen"]}>
-      <Loaded reading={readingOf(query)} skeleton={null} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+      <Loaded reading={readingOf(query)} skeleton={SCREEN_SKELETON} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
         {(project) =>
           project === null ? (
             <Empty action={<ButtonLink href={links.home(state.organization)}>Show the projects</ButtonLink>}>

@@ -11,6 +11,8 @@ export interface ExperimentsState {
   readonly sort: string;
   /** The score that is drawn over time; empty for the first one. */
   readonly score: string;
+  /** The version as of which rows are counted, in the form of `lib/version`; empty for now. */
+  readonly version: string;
   /** The name of the current experiment. */
   readonly row: string;
 }
@@ -21,6 +23,7 @@ export const experimentsDefaults = (organization: string, project: string): Expe
   filter: "",
   sort: "",
   score: "",
+  version: "",
   row: "",
 });
 
@@ -35,14 +38,16 @@ export const experimentsUrl: Codec<ExperimentsState> = {
       filter: textParameter(query, "q"),
       sort: textParameter(query, "sort"),
       score: textParameter(query, "score"),
+      version: textParameter(query, "version"),
       row: textParameter(query, "r"),
     };
   },
-  write: ({ organization, project, filter, sort, score, row }) =>
+  write: ({ organization, project, filter, sort, score, version, row }) =>
     organizationAddress(organization, ["p", project, "experiments"], [
       ["q", filter, ""],
       ["sort", sort, ""],
       ["score", score, ""],
+      ["version", version, ""],
       ["r", row, ""],
     ]),
 };

@@ -1,6 +1,6 @@
 // Makes an experiment the baseline, and takes that back.
 import { useState } from "react";
-import { problemOf } from "../../api/errors";
+import { problemOf } from "../../lib/errors";
 import type { Experiment } from "../../api/experiments";
 import { toast } from "../../design/Toast";
 import { useLatest } from "../../lib/commands";

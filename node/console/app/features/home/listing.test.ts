@@ -32,3 +32,8 @@ test("the filter ignores case and spaces around it", () => {
   expect(names(" BOT ", "name")).toEqual(["Bot", "bot 2"]);
   expect(names("x", "name")).toEqual([]);
 });
+
+test("pinned projects come first, in the same order among themselves", () => {
+  const pinned = new Set(["run 9", "bot 2"]);
+  expect(listed(PROJECTS, "", "newest", pinned).map((one) => one.name)).toEqual(["bot 2", "run 9", "Bot", "run 10"]);
+});

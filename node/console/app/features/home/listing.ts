@@ -24,9 +24,16 @@ function compare(sort: Sort, a: Project, b: Project): number {
   }
 }
 
-export function listed(projects: readonly Project[], filter: string, sort: Sort): readonly Project[] {
+/** The projects that a filter leaves, the pinned ones first. */
+export function listed(
+  projects: readonly Project[],
+  filter: string,
+  sort: Sort,
+  pinned: ReadonlySet<string> = new Set(),
+): readonly Project[] {
   const wanted = filter.trim().toLowerCase();
+  const rank = ({ id }: Project): number => (pinned.has(id) ? 0 : 1);
   return projects
     .filter((project) => project.name.toLowerCase().includes(wanted))
-    .sort((a, b) => compare(sort, a, b));
+    .sort((a, b) => rank(a) - rank(b) || compare(sort, a, b));
 }

@@ -2,11 +2,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { askToSignIn } from "../../api/gate";
-import { projectsQuery, readingOf } from "../../api/queries";
+import { projectsQuery, readingOf, sessionQuery } from "../../api/queries";
 import type { Project, Projects } from "../../api/schema";
 import { Button, ButtonLink } from "../../design/Button";
 import { Empty } from "../../design/Empty";
 import { Icon } from "../../design/Icon";
+import { lazily } from "../../design/Lazily";
 import { Loaded } from "../../design/Loaded";
 import { Skeleton } from "../../design/Skeleton";
 import { toast } from "../../design/Toast";
@@ -16,12 +17,15 @@ import { useLinks } from "../../lib/links";
 import { navigate } from "../../lib/router";
 import { createCursor, moved, type Cursor } from "../../lib/store";
 import { homeCommands } from "./commands";
+import { daysQuery } from "./days";
 import { listed } from "./listing";
 import { NewProject } from "./parts/NewProject";
 import { actionsId, focusProject, ProjectGrid, type ProjectActions } from "./parts/ProjectGrid";
 import style from "./screen.module.css";
 import { homeUrl, type HomeState } from "./url";
+import { pinnedOf, togglePin } from "./visits";
 
+const News = lazily(async () => (await import("./parts/News")).News);
 const FILTER_ID = "project-filter";
 const BARS = [24, 14, 6, 6];
 
@@ -31,7 +35,7 @@ function useRowInAddress(state: HomeState): Cursor {
   useEffect(() => {
     if (state.row !== "" && state.row !== cursor.at.peek()) cursor.set(state.row);
   }, [cursor, state.row]);
-  const write = useLatest((row: string) => navigate(homeUrl.write({ ...state, row }), "replace"));
+  const write = useLatest((row: string) => navigate(homeUrl.write({ ...state, row }), "stay"));
   useEffect(() => {
     let timer = 0;
     const stop = cursor.at.subscribe((row) => {
@@ -46,19 +50,20 @@ function useRowInAddress(state: HomeState): Cursor {
   return cursor;
 }
 
-function useProjectActions(organization: string): ProjectActions {
+function useProjectActions(organization: string, pin: (id: string) => void): ProjectActions {
   const links = useLinks();
   return useMemo(
     () => ({
       logs: (name) => links.logs(organization, name),
       open: (name) => navigate(links.logs(organization, name), "push"),
       showSnippets: (name) => navigate(links.welcome(organization, name), "push"),
+      pin,
       copy: async (text, what) => {
         const isDone = await copyText(text);
         toast(isDone ? `The ${what} is copied.` : "The browser refused to copy.", !isDone);
       },
     }),
-    [links, organization],
+    [links, organization, pin],
   );
 }
 
@@ -118,13 +123,16 @@ interface ListProps {
   readonly state: HomeState;
   readonly found: Projects;
   readonly cursor: Cursor;
+  readonly pinned: ReadonlySet<string>;
+  readonly onPin: (id: string) => void;
   readonly onNew: () => void;
 }
 
-function List({ state, found, cursor, onNew }: ListProps) {
+function List({ state, found, cursor, pinned, onPin, onNew }: ListProps) {
   const links = useLinks();
-  const actions = useProjectActions(state.organization);
-  const shown = listed(found.projects, state.filter, state.sort);
+  const actions = useProjectActions(state.organization, onPin);
+  const { data: days, isLoading } = useQuery(daysQuery(state.organization, found.projects));
+  const shown = listed(found.projects, state.filter, state.sort, pinned);
   const withRow = (changed: Partial<HomeState>): void =>
     navigate(homeUrl.write({ ...state, row: cursor.at.peek() ?? "", ...changed }), "replace");
   if (found.projects.length === 0) {
@@ -149,6 +157,9 @@ function List({ state, found, cursor, onNew }: ListProps) {
     <>
       <ProjectGrid
         projects={shown}
+        days={days}
+        isReading={isLoading}
+        pinned={pinned}
         sort={state.sort}
         cursor={cursor}
         actions={actions}
@@ -161,13 +172,23 @@ function List({ state, found, cursor, onNew }: ListProps) {
   );
 }
 
+/** The right column, once it is known who asks. */
+function ForYou({ organization, projects }: { readonly organization: string; readonly projects: readonly Project[] }) {
+  const session = useQuery(sessionQuery).data;
+  const found = session?.organizations.find((one) => one.name === organization);
+  if (session === undefined || found === undefined || projects.length === 0) return null;
+  return <News organization={found} user={session.user.id} projects={projects} />;
+}
+
 export function HomeScreen({ state }: { readonly state: HomeState }) {
   const query = useQuery(projectsQuery(state.organization));
   const [isMaking, setMaking] = useState(false);
   const cursor = useRowInAddress(state);
   const newProject = useLatest(() => setMaking(true));
   const projects = query.data?.projects ?? [];
-  useHomeCommands(listed(projects, state.filter, state.sort), cursor, newProject);
+  const [pinned, setPinned] = useState(() => pinnedOf(state.organization));
+  const pin = useLatest((id: string) => setPinned(togglePin(state.organization, id)));
+  useHomeCommands(listed(projects, state.filter, state.sort, pinned), cursor, newProject);
   return (
     <div className={style["screen"]}>
       <Head state={state} cursor={cursor} onNew={newProject} />
@@ -176,7 +197,14 @@ export function HomeScreen({ state }: { readonly state: HomeState }) {
         skeleton={<Skeleton lines={[BARS, BARS, BARS, BARS]} />}
         onSignIn={() => void askToSignIn().then(() => query.refetch())}
       >
-        {(found) => <List state={state} found={found} cursor={cursor} onNew={newProject} />}
+        {(found) => (
+          <div className={style["columns"]}>
+            <div>
+              <List state={state} found={found} cursor={cursor} pinned={pinned} onPin={pin} onNew={newProject} />
+            </div>
+            <ForYou organization={state.organization} projects={found.projects} />
+          </div>
+        )}
       </Loaded>
       {isMaking && (
         <NewProject

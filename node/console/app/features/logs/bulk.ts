@@ -1,12 +1,13 @@
-// What is done to many rows at once: tags, assignment, deletion, and copies in a dataset.
+// What is done to some rows at once: tags, assignment, deletion, and copies in a dataset.
 import { call } from "../../api/client";
-import { isRecord, list, record, text, textOrNull, type Fields } from "../../api/narrow";
+import { COPIED, copiedBefore, copyRows } from "../../api/copying";
+import { chunksOf, readDatasets, type Dataset } from "../../api/datasets";
+import { list, record, text, textOrNull, type Fields } from "../../api/narrow";
 import { cache } from "../../api/queries";
 import {
   columns,
   compared,
   ident,
-  item,
   literal,
   runQuery,
   sourceOf,
@@ -24,11 +25,7 @@ export interface Place {
 
 type Event = Readonly<Record<string, unknown>>;
 
-const CHUNK = 500;
 const PAGE = 1000;
-
-export const chunks = <Kind>(all: readonly Kind[]): readonly (readonly Kind[])[] =>
-  Array.from({ length: Math.ceil(all.length / CHUNK) }, (_, index) => all.slice(index * CHUNK, (index + 1) * CHUNK));
 
 /** Reads all rows of a source that fulfil a condition, page by page. */
 async function readAll(
@@ -36,12 +33,13 @@ async function readAll(
   from: Expression,
   condition: Expression,
   select: readonly Item[],
+  isExact: boolean,
 ): Promise<readonly Fields[]> {
   const rows: Fields[] = [];
   let cursor = "";
   do {
     const query = { select, from, filter: [condition], limit: PAGE, ...(cursor === "" ? {} : { cursor }) };
-    const page = await runQuery(organization, query);
+    const page = await runQuery(organization, query, { isExact });
     rows.push(...page.rows);
     cursor = page.rows.length === PAGE ? (page.cursor ?? "") : "";
   } while (cursor !== "");
@@ -54,17 +52,18 @@ export async function readRows(
   column: string,
   values: readonly string[],
   select: readonly Item[],
+  isExact = false,
 ): Promise<readonly Fields[]> {
   const rows: Fields[] = [];
-  for (const chunk of chunks(values)) {
+  for (const chunk of chunksOf(values)) {
     const condition = compared("in", ident(column), literal(chunk));
-    rows.push(...(await readAll(organization, sourceOf("project_logs", projectId), condition, select)));
+    rows.push(...(await readAll(organization, sourceOf("project_logs", projectId), condition, select, isExact)));
   }
   return rows;
 }
 
 async function insert({ organization, projectId }: Place, events: readonly Event[]): Promise<void> {
-  for (const chunk of chunks(events)) {
+  for (const chunk of chunksOf(events)) {
     await call("POST", `/v1/project_logs/${projectId}/insert`, { organization, body: { events: chunk } });
   }
 }
@@ -88,14 +87,17 @@ export async function addTag(place: Place, ids: readonly string[], tag: string) 
   };
 }
 
-/** Assigns rows to a person; to nobody if the id is empty. Whoever had them before has them no more. */
+/** What makes a row wait in the review list. */
+const WAITING = { "~__bt_review_lists": { __bt_default_review_list: { status: "PENDING" } } };
+
+/** Assigns rows to a person for review; to nobody if the id is empty. Whoever had them before has them no more. */
 export const assign = (place: Place, ids: readonly string[], userId: string): Promise<void> =>
   insert(
     place,
     ids.map((id) => ({
       id,
       _is_merge: true,
-      metadata: { [ASSIGNMENTS[1]]: userId === "" ? [] : [userId] },
+      metadata: { [ASSIGNMENTS[1]]: userId === "" ? [] : [userId], ...(userId === "" ? {} : WAITING) },
       _merge_paths: [[...ASSIGNMENTS]],
     })),
   );
@@ -128,66 +130,17 @@ export const peopleQuery = (organization: string) =>
     },
   });
 
-export interface Dataset {
-  readonly id: string;
-  readonly name: string;
-}
-
-const readDataset = (value: unknown): Dataset => {
-  const dataset = record(value, "dataset");
-  return { id: text(dataset, "id"), name: text(dataset, "name") };
-};
-
 export const datasetsQuery = ({ organization, projectId }: Place) =>
   queryOptions({
-    queryKey: ["datasets", organization, projectId],
-    queryFn: async ({ signal }): Promise<readonly Dataset[]> => {
-      const answer = await call("GET", `/v1/dataset?project_id=${projectId}`, { organization, signal });
-      return list(record(answer, "datasets"), "objects").map(readDataset);
-    },
+    queryKey: ["datasets-of", organization, projectId],
+    queryFn: ({ signal }): Promise<readonly Dataset[]> => readDatasets(organization, projectId, signal),
   });
-
-/** Makes a dataset; one that has the name already is returned. */
-export async function makeDataset({ organization, projectId }: Place, name: string): Promise<Dataset> {
-  const made = readDataset(await call("POST", "/v1/dataset", { organization, body: { project_id: projectId, name } }));
-  await cache.invalidateQueries({ queryKey: ["datasets", organization, projectId] });
-  return made;
-}
-
-/** Which of some rows a dataset has been filled with before. */
-async function knownOrigins(organization: string, datasetId: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  const known = new Set<string>();
-  for (const chunk of chunks(ids)) {
-    const origin = ident("origin", "id");
-    const from = sourceOf("dataset", datasetId);
-    const rows = await readAll(organization, from, compared("in", origin, literal(chunk)), [item("id", origin)]);
-    for (const row of rows) known.add(idOf(row));
-  }
-  return known;
-}
-
-/** A row of logs as a row of a dataset: what was answered is what is expected. */
-function datasetEvent(row: Fields, projectId: string): Event {
-  const metadata = row["metadata"];
-  const tags = tagsOf(row);
-  return {
-    input: row["input"] ?? null,
-    expected: row["expected"] ?? row["output"] ?? null,
-    ...(isRecord(metadata) ? { metadata } : {}),
-    ...(tags.length === 0 ? {} : { tags }),
-    origin: { object_type: "project_logs", object_id: projectId, id: idOf(row), _xact_id: row["_xact_id"] },
-  };
-}
 
 /** Copies rows to a dataset, except those that are there already. */
 export async function addToDataset(place: Place, ids: readonly string[], datasetId: string) {
-  const known = await knownOrigins(place.organization, datasetId, ids);
-  const wanted = ids.filter((id) => !known.has(id));
-  const select = columns("id", "input", "output", "expected", "metadata", "tags", "_xact_id");
-  const rows = await readRows(place, "id", wanted, select);
-  for (const chunk of chunks(rows)) {
-    const events = chunk.map((row) => datasetEvent(row, place.projectId));
-    await call("POST", `/v1/dataset/${datasetId}/insert`, { organization: place.organization, body: { events } });
-  }
+  const source = { kind: "project_logs", id: place.projectId } as const;
+  const known = await copiedBefore(place.organization, source, ids, datasetId);
+  const rows = await readRows(place, "id", ids.filter((id) => !known.has(id)), columns(...COPIED), true);
+  await copyRows(place.organization, source, rows, datasetId);
   return { added: rows.length, known: known.size };
 }

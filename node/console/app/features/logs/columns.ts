@@ -17,14 +17,15 @@ interface BuiltIn {
 }
 
 export const BUILT_IN = {
-  time: { title: "Time", width: 104, isNumber: false, sortBy: "_pagination_key" },
+  time: { title: "Time", width: 140, isNumber: false, sortBy: "created" },
+  arrived: { title: "Arrived", width: 140, isNumber: false, sortBy: "_pagination_key" },
   name: { title: "Name", width: 100, isNumber: false, sortBy: "span_attributes.name" },
   input: { title: "Input", width: 140, isNumber: false },
   output: { title: "Output", width: 140, isNumber: false },
   expected: { title: "Expected", width: 200, isNumber: false },
   scores: { title: "Scores", width: 128, isNumber: false },
   tokens: { title: "Tokens", width: 64, isNumber: true, sortBy: "metrics.total_tokens" },
-  cost: { title: "Cost", width: 88, isNumber: true, sortBy: "metrics.estimated_cost" },
+  cost: { title: "Cost", width: 100, isNumber: true, sortBy: "metrics.estimated_cost" },
   duration: { title: "Duration", width: 76, isNumber: true, sortBy: "metrics.duration" },
   tags: { title: "Tags", width: 104, isNumber: false },
   type: { title: "Type", width: 80, isNumber: false, sortBy: "span_attributes.type" },
@@ -112,18 +113,18 @@ export function toggled(columns: readonly ColumnSpec[], id: string): readonly Co
   return [...columns, { id, width: 0 }];
 }
 
-/** The sort after a click on a head: numbers first descending, then the other way, then none. */
+/** The sort after a click on a head: numbers and times first descending, then the other way, then none. */
 export function nextSort(sort: string, id: string): string {
-  const isDescendingFirst = columnOf(id).isNumber;
-  if (id === "time") return sort === "time" ? "" : "time";
+  const isDescendingFirst = id === "time" || columnOf(id).isNumber;
+  if (id === "arrived") return sort === id ? "" : id;
   const [first, second] = isDescendingFirst ? [`-${id}`, id] : [id, `-${id}`];
   if (sort === first) return second;
   return sort === second ? "" : first;
 }
 
-/** The direction in which a column is sorted, for its head. */
+/** The direction in which a column is sorted, for its head. Without a sort the rows that arrived last come first. */
 export function directionOf(sort: string, id: string): "ascending" | "descending" | "none" {
-  if (id === "time" && sort === "") return "descending";
+  if (id === "arrived" && sort === "") return "descending";
   if (sort === id) return "ascending";
   return sort === `-${id}` ? "descending" : "none";
 }

@@ -8,15 +8,18 @@ interface Surroundings {
   readonly undo: { undo(): boolean; redo(): boolean };
   /** Whether a trace is open, whose own keys go first. */
   readonly isOpen: boolean;
+  /** Whether the past is shown, which nobody changes. */
+  readonly isPast: boolean;
   readonly act: (action: BulkAction) => void;
+  readonly chooseVersion: () => void;
   readonly togglePanel: () => void;
   readonly close: () => void;
 }
 
-export function logsCommands({ grid, undo, isOpen, act, togglePanel, close }: Surroundings): readonly Command[] {
+export function logsCommands({ grid, undo, isOpen, isPast, act, chooseVersion, togglePanel, close }: Surroundings): readonly Command[] {
   const group = "Logs";
   const hasRows = (): boolean =>
-    grid.selection.ids.peek().size > 0 || (!isOpen && grid.cursor.at.peek() !== null);
+    !isPast && (grid.selection.ids.peek().size > 0 || (!isOpen && grid.cursor.at.peek() !== null));
   const bulk = (id: Exclude<BulkAction, "none">, title: string, keys?: string): Command => ({
     id: `logs.${id}`,
     title,
@@ -34,6 +37,7 @@ export function logsCommands({ grid, undo, isOpen, act, togglePanel, close }: Su
     bulk("delete", "Delete the selected rows"),
     { id: "logs.undo", title: "Undo the last change of the filter", group, keys: "z", run: () => void undo.undo() },
     { id: "logs.redo", title: "Redo the change of the filter", group, keys: "Z", run: () => void undo.redo() },
+    { id: "logs.version", title: "Show an earlier state", group, run: chooseVersion },
     {
       id: "logs.close",
       title: "Close the open trace",

@@ -1,5 +1,5 @@
 // Deletions that can be taken back: the rows leave the list at once, and the server is told ten seconds later.
-import { problemOf } from "../../api/errors";
+import { problemOf } from "../../lib/errors";
 import { toast } from "../../design/Toast";
 import { deleteRows, refreshLists, type Place } from "./bulk";
 import { deletedRows, pendingDeletions, type PendingDeletion } from "./hidden";
@@ -16,6 +16,20 @@ function drop(one: PendingDeletion): void {
   if (pendingDeletions.peek().length === 0) window.removeEventListener("beforeunload", warn);
 }
 
+/** Says what will happen, with the way back. */
+function wait(one: PendingDeletion, words: string): void {
+  pendingDeletions.value = [...pendingDeletions.peek(), one];
+  window.addEventListener("beforeunload", warn);
+  toast(words, false, {
+    title: "Take back",
+    shownMs: TAKE_BACK_MS,
+    run: () => {
+      window.clearTimeout(one.timer);
+      drop(one);
+    },
+  });
+}
+
 async function carryOut(one: PendingDeletion, place: Place, isTraces: boolean): Promise<void> {
   try {
     await deleteRows(place, one.keys, isTraces);
@@ -28,20 +42,23 @@ async function carryOut(one: PendingDeletion, place: Place, isTraces: boolean): 
   }
 }
 
+/** Does something after a while, in which a notice takes it back. */
+export function startLater(words: string, run: () => Promise<void>): void {
+  const one: PendingDeletion = {
+    keys: [],
+    timer: window.setTimeout(() => {
+      drop(one);
+      run().catch((error: unknown) => toast(`The deletion was not started. ${problemOf(error, 0).text}`, true));
+    }, TAKE_BACK_MS),
+  };
+  wait(one, words);
+}
+
 /** Deletes rows after a while, in which a notice takes it back. */
 export function deleteLater(place: Place, keys: readonly string[], isTraces: boolean, words: string): void {
   const one: PendingDeletion = {
     keys,
     timer: window.setTimeout(() => void carryOut(one, place, isTraces), TAKE_BACK_MS),
   };
-  pendingDeletions.value = [...pendingDeletions.peek(), one];
-  window.addEventListener("beforeunload", warn);
-  toast(`${words} will be deleted in 10 seconds.`, false, {
-    title: "Take back",
-    shownMs: TAKE_BACK_MS,
-    run: () => {
-      window.clearTimeout(one.timer);
-      drop(one);
-    },
-  });
+  wait(one, `${words} will be deleted in 10 seconds.`);
 }

@@ -1,7 +1,8 @@
 // Files of what the list finds. The server writes them, except for the one that protects spreadsheets.
 import { prepareDownload, runQuery, type ExportFormat } from "../../api/query";
 import { csvOf } from "./csv";
-import { exportOf, hasPages, type LogsRequest } from "./request";
+import { exportOf } from "./laterRequests";
+import { hasPages, type LogsRequest } from "./request";
 
 export type ExportKind = ExportFormat | "spreadsheet";
 

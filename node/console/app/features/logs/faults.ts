@@ -1,5 +1,5 @@
 // What went wrong with a query of the list, in the words of the screen: the filter, a column, or the grouping.
-import { problemOf } from "../../api/errors";
+import { problemOf } from "../../lib/errors";
 import { faultOf } from "../../api/query";
 import type { Problem } from "../../lib/problem";
 import { basicCount, type LogsRequest } from "./request";

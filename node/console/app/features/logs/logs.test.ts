@@ -5,11 +5,13 @@ import { readLogRow } from "../../api/rows";
 import { csvCell, csvOf } from "./csv";
 import { fileName } from "./exporting";
 import { cellExpression, rangeAround, widerRange } from "./filtering";
-import { conditions, exportOf, rowsOf, tailOf, type LogsRequest } from "./request";
+import { exportOf, tailOf } from "./laterRequests";
+import { conditions, rowsOf, type LogsRequest } from "./request";
 import { noted, redone, undoFrom, undone } from "./undo";
 import { logsDefaults } from "./url";
 import { blockOf, errorLine, lineOf } from "./values";
-import { builtInViews, isChanged, readView, viewedState, viewRecord } from "./views";
+import { readView, viewRecord } from "./viewRecords";
+import { builtInViews, isChanged, viewedState } from "./views";
 
 const request: LogsRequest = {
   projectId: "p",
@@ -29,7 +31,7 @@ test("a filter stays an expression of its own", () => {
   expect(conditions({ from: null, to: null, filter: " " })).toEqual([]);
 });
 
-test("the query of rows has pages by time only", () => {
+test("the query of rows has pages by arrival only", () => {
   expect(rowsOf(request, "c").cursor).toBe("c");
   expect(rowsOf(request, "").limit).toBe(100);
   expect(rowsOf({ ...request, sort: "-duration" }, "")).toMatchObject({

@@ -1,8 +1,9 @@
 // Reads the first rows of a page before its screen is there.
 import { cache, projectQuery } from "../../api/queries";
+import { isKept } from "../../lib/address";
 import { rowsQuery } from "./queries";
 import { requestOf } from "./request";
-import { isKept, type LogsState } from "./url";
+import type { LogsState } from "./url";
 
 /** How long the moment is kept for the screen. */
 const KEPT_MS = 30_000;

@@ -21,10 +21,8 @@ import type { LogShape, LogsState } from "./url";
 export const PAGE_ROWS = 100;
 /** How many rows of a sort that has no pages are read. */
 export const SORTED_ROWS = 500;
-export const TAIL_ROWS = 500;
-export const GROUPS = 500;
 
-const PREVIEW_LENGTH = 160;
+export const PREVIEW_LENGTH = 160;
 /** How much of a chat's last message is asked for: enough for the preview of twelve lines. */
 const MESSAGE_LENGTH = 800;
 
@@ -106,7 +104,7 @@ const firstText = (paths: readonly (readonly (string | number)[])[]): Expression
 function basics(shape: LogShape): readonly Item[] {
   return [
     ...columns("id", "span_id", "root_span_id", "created", "input", "output", "expected", "error", "metadata"),
-    ...columns("span_attributes", "scores", "tags", "_xact_id"),
+    ...columns("span_attributes", "scores", "tags", "_xact_id", "_pagination_key"),
     ...(shape === "traces" ? columns("span_type_info") : []),
     item("duration", ident("metrics", "duration")),
     item("tokens", ident("metrics", "total_tokens")),
@@ -120,15 +118,15 @@ function basics(shape: LogShape): readonly Item[] {
 /** How many columns stand in the query before those of expressions. */
 export const basicCount = (shape: LogShape): number => basics(shape).length;
 
-const selected = ({ shape, customs }: LogsRequest): readonly Item[] => [
+export const selected = ({ shape, customs }: LogsRequest): readonly Item[] => [
   ...basics(shape),
   ...customs.map((custom, index) => item(customAlias(index), written(custom))),
 ];
 
 type Sort = NonNullable<QueryObject["sort"]>;
 
-/** The sort of rows. Only by time there are pages. */
-function sortOf(sort: string): Sort {
+/** The sort of rows. Only by arrival there are pages. */
+export function sortOf(sort: string): Sort {
   if (sort === "") return [];
   const isDescending = sort.startsWith("-");
   const sortBy = columnOf(isDescending ? sort.slice(1) : sort).sortBy;
@@ -136,7 +134,7 @@ function sortOf(sort: string): Sort {
 }
 
 /** Whether rows come in an order of which the server has pages. */
-export const hasPages = (sort: string): boolean => sort === "" || sort === "time" || sort === "-time";
+export const hasPages = (sort: string): boolean => sort === "" || sort === "arrived" || sort === "-arrived";
 
 export function rowsOf(request: LogsRequest, cursor: string): QueryObject {
   const sort = sortOf(request.sort);
@@ -150,60 +148,3 @@ export function rowsOf(request: LogsRequest, cursor: string): QueryObject {
     ...(cursor === "" ? {} : { cursor }),
   };
 }
-
-/** What came, or changed, after a transaction. */
-export function tailOf(request: LogsRequest, transaction: string): QueryObject {
-  const after = compared("gt", ident("_xact_id"), literal(transaction));
-  return {
-    select: selected(request),
-    from: sourceExpression(request),
-    filter: [...conditions(request), after],
-    preview_length: PREVIEW_LENGTH,
-    limit: TAIL_ROWS,
-  };
-}
-
-/** The groups of rows with equal values of a path, those with the most rows first. */
-export function groupsOf(request: LogsRequest): QueryObject {
-  const failed = request.shape === "traces" ? called("sum", ident("span_type_info", "has_error")) : called("count", ident("error"));
-  return {
-    dimensions: [item("value", written(request.group))],
-    measures: [
-      item("n", called("count", literal(1))),
-      item("errors", failed),
-      item("duration", called("percentile", ident("metrics", "duration"), literal(0.95))),
-      item("tokens", called("sum", ident("metrics", "total_tokens"))),
-      item("cost", called("sum", ident("metrics", "estimated_cost"))),
-      item("newest", called("max", ident("created"))),
-    ],
-    from: sourceExpression(request),
-    filter: conditions(request),
-    sort: [{ expr: ident("n"), dir: "desc" }],
-    limit: GROUPS,
-  };
-}
-
-/** The whole rows that an export holds: all that the filter finds, not only what the page has loaded. */
-export function exportOf(request: LogsRequest): QueryObject {
-  const sort = sortOf(request.sort);
-  return {
-    select: [{ op: "star" }],
-    from: sourceExpression(request),
-    filter: conditions(request),
-    preview_length: -1,
-    ...(sort.length === 0 ? {} : { sort }),
-  };
-}
-
-/** How many rows a filter finds. */
-export const countOf = (request: LogsRequest): QueryObject => ({
-  measures: [item("n", called("count", literal(1)))],
-  from: sourceExpression(request),
-  filter: conditions(request),
-});
-
-/** When the newest row of the project was made, whatever the range. */
-export const newestOf = (projectId: string): QueryObject => ({
-  measures: [item("newest", called("max", ident("created")))],
-  from: sourceOf("project_logs", projectId),
-});

@@ -5,7 +5,8 @@ import { readScoreDefinitions } from "../../api/history";
 import { isRecord } from "../../api/narrow";
 import { cache, sessionQuery } from "../../api/queries";
 import { columns } from "../../api/query";
-import { chunks, idOf, readRows, type Place } from "./bulk";
+import { chunksOf } from "../../api/datasets";
+import { idOf, readRows, type Place } from "./bulk";
 
 /** The kinds of scores that people give by hand. */
 const GIVEN: ReadonlySet<string> = new Set(["slider", "categorical"]);
@@ -29,7 +30,7 @@ interface Given {
 async function write({ organization, projectId }: Place, name: string, given: readonly Given[]): Promise<void> {
   const userId = cache.getQueryData(sessionQuery.queryKey)?.user.id;
   const metadata = userId === undefined ? {} : { metadata: { user_id: userId } };
-  for (const chunk of chunks(given)) {
+  for (const chunk of chunksOf(given)) {
     const feedback = chunk.map(({ id, value }) => ({ id, source: "app", ...metadata, scores: { [name]: value } }));
     await call("POST", `/v1/project_logs/${projectId}/feedback`, { organization, body: { feedback } });
   }

@@ -7,15 +7,16 @@ import type { NamedProject } from "../../api/schema";
 import { ButtonLink } from "../../design/Button";
 import { Empty } from "../../design/Empty";
 import { Loaded } from "../../design/Loaded";
+import { SCREEN_SKELETON } from "../../design/ScreenSkeleton";
+import { isKept } from "../../lib/address";
 import { letGo } from "../../lib/first";
 import { useLinks } from "../../lib/links";
-import { navigate } from "../../lib/router";
 import type { TracePanelProps } from "../../lib/trace";
 import { keptFilterQuery } from "./kept";
+import { Resolve } from "./parts/later";
 import { Logs } from "./parts/Logs";
-import { rowQuery } from "./queries";
 import style from "./screen.module.css";
-import { isKept, logsUrl, type LogsState } from "./url";
+import type { LogsState } from "./url";
 
 export interface LogsScreenProps {
   readonly state: LogsState;
@@ -23,32 +24,6 @@ export interface LogsScreenProps {
   readonly userId: string;
   /** What shows an open trace. The frame hands it over, because features do not know each other. */
   readonly TracePanel: ComponentType<TracePanelProps>;
-}
-
-/** Looks for the row of a link that an SDK printed, and replaces the address by the row's trace and span. */
-function Resolve({ state, project }: { readonly state: LogsState; readonly project: NamedProject }) {
-  const query = useQuery(rowQuery(state.organization, project.id, state.oid));
-  const found = query.data;
-  useEffect(() => {
-    if (found === undefined || found === null) return;
-    const span = found.span === found.root ? "" : found.span;
-    navigate(logsUrl.write({ ...state, oid: "", row: found.root, span }), "replace");
-  }, [found]);
-  return (
-    <Loaded
-      reading={readingOf(query)}
-      skeleton={<p className={style["note"]}>Looking for the row {state.oid}</p>}
-      onSignIn={() => void askToSignIn().then(() => query.refetch())}
-    >
-      {(one) =>
-        one === null ? (
-          <Empty action={<ButtonLink href={logsUrl.write({ ...state, oid: "" })}>Show all logs</ButtonLink>}>
-            The project has no row with the id {state.oid}. It may have been deleted, or it has not arrived yet.
-          </Empty>
-        ) : null
-      }
-    </Loaded>
-  );
 }
 
 /** The list of a project, with the filter of the address or of the record that the address names. */
@@ -84,7 +59,7 @@ export function LogsScreen(props: LogsScreenProps) {
       </h1>
       <Loaded
         reading={readingOf(query)}
-        skeleton={null}
+        skeleton={SCREEN_SKELETON}
         onSignIn={() => void askToSignIn().then(() => query.refetch())}
       >
         {(project) => {

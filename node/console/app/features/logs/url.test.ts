@@ -1,11 +1,11 @@
 // Tests that the address of the logs and their state are the same thing in two forms.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { MOST_IN_ADDRESS, readAddress } from "../../lib/address";
+import { isKept, KEPT, MOST_IN_ADDRESS, readAddress } from "../../lib/address";
 import { TRACE_LENSES } from "../../lib/trace";
 import { BUILT_IN_IDS, nextSort, readColumns, toggled, writeColumns, type ColumnSpec } from "./columns";
-import { isKept, KEPT, LOG_SHAPES, logsDefaults, logsUrl, type LogsState } from "./url";
-import { readViews } from "./views";
+import { LOG_SHAPES, logsDefaults, logsUrl, type LogsState } from "./url";
+import { readViews } from "./viewRecords";
 
 const text = fc.string({ unit: "grapheme", maxLength: 12 });
 const name = text.filter((value) => value !== "" && value !== "." && value !== "..");
@@ -78,8 +78,11 @@ test.each([
   ["", "name", "name"],
   ["name", "name", "-name"],
   ["-duration", "name", "name"],
-  ["", "time", "time"],
+  ["", "time", "-time"],
+  ["-time", "time", "time"],
   ["time", "time", ""],
+  ["", "arrived", "arrived"],
+  ["arrived", "arrived", ""],
 ])("after %j a click on %s sorts by %j", (sort, column, expected) => {
   expect(nextSort(sort, column)).toBe(expected);
 });

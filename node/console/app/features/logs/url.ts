@@ -27,7 +27,7 @@ export interface LogsState {
   readonly view: string;
   readonly shape: LogShape;
   readonly columns: readonly ColumnSpec[];
-  /** A column's id, with `-` before it for descending; empty for the newest first. */
+  /** A column's id, with `-` before it for descending; empty for what arrived last first. */
   readonly sort: string;
   /** The path by which rows are grouped; empty for no groups. */
   readonly group: string;
@@ -43,12 +43,6 @@ export interface LogsState {
   /** The id of a row that SDKs print; the screen replaces it by the row's trace and span. */
   readonly oid: string;
 }
-
-/** What stands before the id of a record that keeps a filter too long for an address. */
-export const KEPT = "filter.";
-
-/** Whether a view stands for a long filter. */
-export const isKept = (view: string): boolean => view.startsWith(KEPT);
 
 export const RANGE_BY_DEFAULT = "1h";
 

@@ -1,21 +1,19 @@
 // What the parts of the logs share: the state in the address, how it changes, and what is read for it.
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { problemOf } from "../../api/errors";
+import { problemOf } from "../../lib/errors";
 import type { LogRow } from "../../api/rows";
 import { conjunction } from "../../btql/write";
 import { createGridState, type GridState } from "../../design/GridTypes";
 import { toast } from "../../design/Toast";
-import { MOST_IN_ADDRESS } from "../../lib/address";
+import { isKept, MOST_IN_ADDRESS } from "../../lib/address";
 import { useLatest } from "../../lib/commands";
-import { location, navigate } from "../../lib/router";
-import type { Chosen } from "./parts/chosen";
+import { location, navigate, type HistoryChange } from "../../lib/router";
 import type { Scope } from "./filter";
 import { keepFilter } from "./kept";
 import { openingMoment } from "./opening";
 import { customsOf, requestOf, type LogsRequest } from "./request";
 import { noted, redone, undoFrom, undone, type Narrowing, type Undo } from "./undo";
-import { keyOf } from "./tail";
-import { isKept, logsUrl, type LogShape, type LogsState } from "./url";
+import { logsUrl, type LogsState } from "./url";
 
 export interface Changes {
   /** Changes the state. A changed filter or range, and an opened row, push an entry of the history. */
@@ -27,11 +25,11 @@ export interface Changes {
 }
 
 const pushes = (before: LogsState, after: LogsState): boolean =>
-  before.filter !== after.filter || before.range !== after.range || (before.row === "" && after.row !== "");
+  before.filter !== after.filter || before.range !== after.range || before.version !== after.version || (before.row === "" && after.row !== "");
 
 /** Goes to a state. A filter that is too long for the address is kept in a record first. */
-function useGo(state: LogsState, projectId: string): (after: LogsState, how: "push" | "replace") => void {
-  const go = useLatest((after: LogsState, how: "push" | "replace"): void => {
+function useGo(state: LogsState, projectId: string): (after: LogsState, how: HistoryChange) => void {
+  const go = useLatest((after: LogsState, how: HistoryChange): void => {
     const isLong = after.filter.length > MOST_IN_ADDRESS;
     if (!isLong || (after.filter === state.filter && isKept(after.view))) {
       const view = !isLong && isKept(after.view) ? "" : after.view;
@@ -56,7 +54,7 @@ export function useChanges(state: LogsState, projectId: string): Changes {
   const go = useGo(state, projectId);
   const change = useLatest((changed: Partial<LogsState>): void => {
     const after = { ...state, ...changed };
-    go(after, pushes(state, after) ? "push" : "replace");
+    go(after, pushes(state, after) ? "push" : "stay");
   });
   const addFilter = useLatest((expression: string, changed: Partial<LogsState> = {}): void =>
     change({ filter: conjunction([state.filter, expression]), ...changed }),
@@ -145,11 +143,4 @@ export function useGridState(rows: readonly LogRow[], state: LogsState): GridSta
   }, [key, grid]);
   useEffect(() => grid.selection.clear(), [grid, state.filter, state.range, state.shape, state.group]);
   return grid;
-}
-
-/** The loaded rows among some keys. */
-export function chosenRows(rows: readonly LogRow[], keys: readonly string[], shape: LogShape): Chosen {
-  const wanted = new Set(keys);
-  const chosen = rows.filter((row) => wanted.has(keyOf(row, shape)));
-  return { rows: chosen, keys: chosen.map((row) => keyOf(row, shape)), shape };
 }

@@ -1,17 +1,16 @@
 // The rows of the list as they are read: pages on demand, and what comes after them.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { isAbort } from "../../api/errors";
+import { isAbort } from "../../lib/errors";
 import { cache } from "../../api/queries";
 import type { LogRow } from "../../api/rows";
+import { useLatest } from "../../lib/commands";
 import type { Reading } from "../../lib/problem";
 import { problemIn } from "./faults";
 import { hiddenRows } from "./hidden";
-import { readTail, rowsKey, rowsQuery } from "./queries";
+import { rowsKey, rowsQuery, type RowsPage } from "./queries";
 import type { LogsRequest } from "./request";
-import { arrived, keyOf, merged, released, tailFrom, type Tail } from "./tail";
-
-const TAIL_MS = 2000;
+import { arrived, isLater, keyOf, merged, released, tailFrom, type Tail } from "./tail";
 
 export interface Rows {
   readonly reading: Reading<readonly LogRow[]>;
@@ -38,33 +37,32 @@ interface TailOptions {
   readonly isAtTop: () => boolean;
 }
 
-/** Asks for new rows while the page can be seen. An answer is waited for before the next question. */
+/** Takes new rows in while the list is followed. The code that follows is loaded then. */
 function useTail({ organization, request, read, start, isOn, isAtTop }: TailOptions) {
   const [state, setState] = useState<{ readonly request: LogsRequest; readonly tail: Tail } | null>(null);
   const first = useMemo(() => tailFrom(start ?? "0"), [request, start]);
-  const tail = state?.request === request ? state.tail : first;
+  // A list that was read again holds what came before.
+  const current = (one: typeof state): Tail => (one?.request === request && isLater(one.tail.last, first.last) ? one.tail : first);
+  const tail = current(state);
   const known = useMemo(() => new Set(read.map((row) => keyOf(row, request.shape))), [read, request]);
-  const isAsking = isOn && start !== undefined;
+  const latest = useRef({ current, tail });
+  latest.current = { current, tail };
+  const take = useLatest((page: RowsPage): void =>
+    setState((before) => {
+      const tail = arrived(latest.current.current(before), page.rows, page.transaction, known, request.shape, isAtTop());
+      return { request, tail };
+    }),
+  );
+  const isFollowing = isOn && start !== undefined;
   useEffect(() => {
-    if (!isAsking) return undefined;
+    if (!isFollowing) return undefined;
     const control = new AbortController();
-    const ask = async (): Promise<void> => {
-      if (document.visibilityState !== "visible") return;
-      const page = await readTail(organization, request, tail.last, control.signal);
-      if (control.signal.aborted) return;
-      const next = arrived(tail, page.rows, page.transaction, known, request.shape, isAtTop());
-      if (next !== tail) setState({ request, tail: next });
-    };
-    let timer = 0;
-    const loop = (): void => {
-      timer = window.setTimeout(() => void ask().catch(() => undefined).then(() => control.signal.aborted || loop()), TAIL_MS);
-    };
-    loop();
-    return () => {
-      control.abort();
-      window.clearTimeout(timer);
-    };
-  }, [isAsking, organization, request, tail, known, isAtTop]);
+    void import("./following").then(
+      ({ followRows }) => followRows({ organization, request, last: () => latest.current.tail.last, take, signal: control.signal }),
+      () => undefined,
+    );
+    return () => control.abort();
+  }, [isFollowing, organization, request, take]);
   const release = useCallback(() => setState({ request, tail: released(tail) }), [request, tail]);
   return { tail, release };
 }

@@ -10,6 +10,10 @@ export function lineOf(value: unknown): string {
   return JSON.stringify(value).slice(0, 400);
 }
 
+/** The second in which a row arrived, out of its key: `p`, then the seconds above 32 bits. */
+export const arrivedAt = ({ arrival }: LogRow): string | null =>
+  arrival === null ? null : new Date(Number(BigInt(arrival.slice(1)) >> 32n) * 1000).toISOString();
+
 /** The message of an error: its text, or the text inside of what SDKs send as objects. */
 export function errorLine(error: unknown): string {
   if (typeof error === "object" && error !== null && "message" in error && typeof error.message === "string") {

@@ -173,6 +173,12 @@ export function measuresOf(card: Card, shape: MonitorShape): readonly Measure[] 
 export const isSum = (card: Card): boolean =>
   card.kind === "fixed" && card.id !== "duration" && card.id !== "ttft";
 
+/** What the colour of a card's only line says. */
+export const toneOf = (card: Card): "accent" | "bad" | undefined => {
+  if (card.kind !== "fixed") return undefined;
+  return card.id === "traces" ? "accent" : card.id === "errors" ? "bad" : undefined;
+};
+
 /** Whether a card lists values instead of drawing lines over time. */
 export const isList = (card: Card): boolean => card.kind === "fixed" && (card.id === "models" || card.id === "failures");
 

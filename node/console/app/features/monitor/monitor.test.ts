@@ -30,7 +30,7 @@ const settings: fc.Arbitrary<Settings> = fc.record({
 });
 
 const state: fc.Arbitrary<MonitorState> = fc
-  .record({ organization: name, project: name, view: fc.oneof(fc.constant(""), name), settings, refresh: fc.constantFrom(...REFRESHES) })
+  .record({ organization: name, project: name, view: fc.oneof(fc.constant(""), name), settings, refresh: fc.constantFrom(...REFRESHES), version: text })
   .map(({ settings: shown, ...rest }) => ({ ...rest, overrides: overridden(BUILT_IN, shown) }));
 
 test("an address means the monitor that it was written for", () => {
@@ -151,7 +151,7 @@ test("a record keeps the settings, and what others have put into it", () => {
 });
 
 test("a grouped card asks for the number of the line, and only for rows with a value", () => {
-  const scope = { organization: "o", projectId: "p", shape: "spans" as const, bounds: { from: null, to: null }, filter: "", group: "metadata.version" };
+  const scope = { organization: "o", projectId: "p", shape: "spans" as const, bounds: { from: null, to: null }, filter: "", group: "metadata.version", version: "" };
   const query = linesRequest(errors, { scope, extent: plain.extent, tzOffset: 0, groups: { values: ["v7"], hasOther: false } });
   expect(query.dimensions?.map(({ alias }) => alias)).toEqual(["t", "k"]);
   expect(query.filter).toHaveLength(1);

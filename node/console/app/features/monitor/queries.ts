@@ -30,9 +30,11 @@ export interface Scope {
   readonly bounds: Bounds;
   readonly filter: string;
   readonly group: string;
+  /** The version as of which rows are read, as the server takes it; empty for now. */
+  readonly version: string;
 }
 
-const keyOf = ({ organization, projectId, shape, bounds, filter, group }: Scope): readonly unknown[] => [
+const keyOf = ({ organization, projectId, shape, bounds, filter, group, version }: Scope): readonly unknown[] => [
   organization,
   projectId,
   shape,
@@ -40,6 +42,7 @@ const keyOf = ({ organization, projectId, shape, bounds, filter, group }: Scope)
   bounds.to,
   filter,
   group,
+  version,
 ];
 
 const created = ident("created");
@@ -72,7 +75,7 @@ export const extentQuery = (scope: Scope) =>
         from: spansOf(scope),
         filter: conditionsOf(scope),
       };
-      const row = (await runInTurn(scope.organization, query, { signal })).rows[0] ?? {};
+      const row = (await runInTurn(scope.organization, query, { signal, version: scope.version })).rows[0] ?? {};
       const [first, last] = [row["first"], row["last"]];
       return typeof first === "string" && typeof last === "string" ? { from: Date.parse(first), to: Date.parse(last) + 1 } : null;
     },
@@ -95,7 +98,7 @@ export const groupsQuery = (scope: Scope) =>
         sort: [{ expr: ident("n"), dir: "desc" }],
         limit: MOST_LINES + 1,
       };
-      const values = (await runInTurn(scope.organization, query, { signal })).rows.map((row) => row["k"] ?? null);
+      const values = (await runInTurn(scope.organization, query, { signal, version: scope.version })).rows.map((row) => row["k"] ?? null);
       return { values: values.filter(isGroupValue).slice(0, MOST_LINES), hasOther: values.length > MOST_LINES };
     },
     placeholderData: keepPreviousData,
@@ -150,7 +153,7 @@ export const linesQuery = (card: Card, plan: Plan) =>
     queryFn: async ({ signal }): Promise<Drawn> => {
       const { scope, extent, tzOffset, groups } = plan;
       const width = widthFor(extent, MOST_BUCKETS);
-      const page = await runInTurn(scope.organization, linesRequest(card, plan), { signal, tzOffset });
+      const page = await runInTurn(scope.organization, linesRequest(card, plan), { signal, tzOffset, version: scope.version });
       return drawnOf(page.rows, {
         xs: bucketsOf(extent, width, tzOffset, MOST_BUCKETS + 1),
         extent,
@@ -196,7 +199,7 @@ export const listQuery = (card: Card, scope: Scope) =>
         sort: [{ expr: ident("n"), dir: "desc" }],
         limit: LISTED + 1,
       };
-      const page = await runInTurn(scope.organization, query, { signal });
+      const page = await runInTurn(scope.organization, query, { signal, version: scope.version });
       return page.rows.map(readValue).filter(({ value }) => value !== null).slice(0, LISTED);
     },
     placeholderData: keepPreviousData,
@@ -218,7 +221,7 @@ export const scoresQuery = (scope: Scope) =>
         sort: [{ expr: ident("n"), dir: "desc" }],
         limit: MOST_SCORES,
       };
-      const page = await runInTurn(scope.organization, query, { signal });
+      const page = await runInTurn(scope.organization, query, { signal, version: scope.version });
       return page.rows.flatMap(({ k }) => (typeof k === "string" && k !== "" ? [k] : []));
     },
     placeholderData: keepPreviousData,
@@ -236,7 +239,7 @@ export const groupFieldsQuery = (scope: Scope) =>
         filter: [...conditionsOf({ ...scope, filter: "" }), ...(scope.shape === "traces" ? [written("is_root")] : [])],
         inference_budget: 1000,
       };
-      const page = await runInTurn(scope.organization, query, { signal });
+      const page = await runInTurn(scope.organization, query, { signal, version: scope.version });
       return page.rows.flatMap(({ name, type }) => {
         const isPlain = type === "string" || type === "boolean" || type === "number";
         const path = Array.isArray(name) ? name.filter((step) => typeof step === "string") : [];
@@ -258,5 +261,5 @@ export const dashboardsQuery = (owner: Owner) =>
 /** Tries the expression of an own chart. What is wrong with it is thrown. */
 export async function tryMeasure(scope: Scope, measure: string, signal: AbortSignal): Promise<void> {
   const query = { measures: [item("y", written(measure))], from: rowsOf(scope), filter: conditionsOf(scope) };
-  await runInTurn(scope.organization, query, { signal });
+  await runInTurn(scope.organization, query, { signal, version: scope.version });
 }

@@ -5,6 +5,7 @@ import { projectQuery, readingOf } from "../../api/queries";
 import { ButtonLink } from "../../design/Button";
 import { Empty } from "../../design/Empty";
 import { Loaded } from "../../design/Loaded";
+import { SCREEN_SKELETON } from "../../design/ScreenSkeleton";
 import { useLinks } from "../../lib/links";
 import { Monitor, type MonitorProps } from "./parts/Monitor";
 import { dashboardsQuery } from "./queries";
@@ -17,7 +18,7 @@ function Found(props: MonitorProps & { readonly projectId: string }) {
   const query = useQuery(dashboardsQuery({ organization, projectId }));
   if (view === "") return <Monitor key="" {...props} dashboards={query.data ?? []} dashboard={null} />;
   return (
-    <Loaded reading={readingOf(query)} skeleton={null} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+    <Loaded reading={readingOf(query)} skeleton={SCREEN_SKELETON} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
       {(dashboards) => {
         const dashboard = dashboards.find(({ id }) => id === view);
         return dashboard === undefined ? (
@@ -41,7 +42,7 @@ export function MonitorScreen(props: MonitorProps) {
       <h1 className="only-spoken" tabIndex={-1}>
         Monitor of {state.project}
       </h1>
-      <Loaded reading={readingOf(query)} skeleton={null} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+      <Loaded reading={readingOf(query)} skeleton={SCREEN_SKELETON} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
         {(project) =>
           project === null ? (
             <Empty action={<ButtonLink href={links.home(state.organization)}>Show the projects</ButtonLink>}>

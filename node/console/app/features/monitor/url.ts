@@ -35,6 +35,8 @@ export interface MonitorState {
   readonly view: string;
   readonly overrides: Overrides;
   readonly refresh: Refresh;
+  /** The version as of which rows are read, in the form of `lib/version`; empty for now. */
+  readonly version: string;
 }
 
 export const BUILT_IN: Settings = { range: "24h", group: "", filter: "", shape: "traces", cards: "" };
@@ -45,6 +47,7 @@ export const monitorDefaults = (organization: string, project: string): MonitorS
   view: "",
   overrides: {},
   refresh: "",
+  version: "",
 });
 
 const KEYS = { range: "t", group: "g", filter: "q", shape: "shape", cards: "cards" } as const;
@@ -87,9 +90,10 @@ export const monitorUrl: Codec<MonitorState> = {
     if (p !== "p" || word !== "monitor" || rest.length > 0) return null;
     const read = overridesOf(query);
     const refresh = REFRESHES.find((one) => one === query.get("every")) ?? "";
-    return { organization, project, view, overrides: view === "" ? overridden(BUILT_IN, settingsOf(BUILT_IN, read)) : read, refresh };
+    const overrides = view === "" ? overridden(BUILT_IN, settingsOf(BUILT_IN, read)) : read;
+    return { organization, project, view, overrides, refresh, version: query.get("version") ?? "" };
   },
-  write: ({ organization, project, view, overrides, refresh }) =>
+  write: ({ organization, project, view, overrides, refresh, version }) =>
     organizationAddress(organization, ["p", project, "monitor", ...(view === "" ? [] : [view])], [
       ["q", overrides.filter ?? ABSENT, ABSENT],
       ["t", overrides.range ?? ABSENT, ABSENT],
@@ -97,5 +101,6 @@ export const monitorUrl: Codec<MonitorState> = {
       ["shape", overrides.shape ?? ABSENT, ABSENT],
       ["cards", overrides.cards ?? ABSENT, ABSENT],
       ["every", refresh, ""],
+      ["version", version, ""],
     ]),
 };

@@ -8,6 +8,7 @@ import type { Extent } from "../../lib/buckets";
 import { preferences } from "../../lib/preferences";
 import { boundsOf, readRange, type Bounds } from "../../lib/range";
 import { navigate } from "../../lib/router";
+import { readVersion, sentVersion } from "../../lib/version";
 import { allCards, readCards, writeCards, type Card } from "./cards";
 import type { Dashboard } from "./dashboards";
 import { extentQuery, groupsQuery, scoresQuery, type Plan, type Scope } from "./queries";
@@ -26,6 +27,7 @@ export interface Changes {
   readonly change: (changed: Partial<Settings>) => void;
   readonly onFilter: (filter: string, how: "push" | "replace") => void;
   readonly setRefresh: (refresh: Refresh) => void;
+  readonly setVersion: (version: string) => void;
   /** Shows a dashboard as it is saved; null for the built-in one. */
   readonly open: (id: string | null) => void;
   /** Says that the dashboard holds what is shown, so that the address need not. */
@@ -80,14 +82,15 @@ export function useSettings(state: MonitorState, dashboard: Dashboard | null) {
   });
   const onFilter = useLatest((filter: string, how: "push" | "replace"): void => set({ ...settings, filter }, how));
   const setRefresh = useLatest((refresh: Refresh): void => navigate(monitorUrl.write({ ...state, refresh }), "replace"));
+  const setVersion = useLatest((version: string): void => navigate(monitorUrl.write({ ...state, version }), "push"));
   const open = useLatest((id: string | null): void =>
     navigate(monitorUrl.write({ ...state, view: id ?? "", overrides: {} }), "push"),
   );
   const settle = useLatest((): void => navigate(monitorUrl.write({ ...state, overrides: {} }), "replace"));
   const { undo, redo } = useHistory(settings, (next) => set(next, "replace"));
   const changes: Changes = useMemo(
-    () => ({ change, onFilter, setRefresh, open, settle, undo, redo }),
-    [change, onFilter, setRefresh, open, settle, undo, redo],
+    () => ({ change, onFilter, setRefresh, setVersion, open, settle, undo, redo }),
+    [change, onFilter, setRefresh, setVersion, open, settle, undo, redo],
   );
   return { base, settings, changes };
 }
@@ -125,12 +128,13 @@ export function usePresent(range: string, refresh: Refresh) {
   return { present: anchored.current.present, again };
 }
 
-export function useScope({ organization, projectId }: Owner, settings: Settings, present: number): Scope {
+export function useScope({ organization, projectId }: Owner, settings: Settings, version: string, present: number): Scope {
   const { shape, filter, group, range } = settings;
   return useMemo(() => {
     const bounds = boundsOf(range, present);
-    return { organization, projectId, shape, filter, group: group.trim(), bounds };
-  }, [organization, projectId, shape, filter, group, range, present]);
+    const sent = sentVersion(readVersion(version));
+    return { organization, projectId, shape, filter, group: group.trim(), bounds, version: sent };
+  }, [organization, projectId, shape, filter, group, range, version, present]);
 }
 
 const HOUR_MS = 3_600_000;

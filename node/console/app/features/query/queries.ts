@@ -1,7 +1,7 @@
 // The requests of the query editor.
 import { queryOptions } from "@tanstack/react-query";
 import { call } from "../../api/client";
-import { ApiError, withoutTail } from "../../api/errors";
+import { ApiError, withoutTail } from "../../lib/errors";
 import { isRecord, list, record, text, textOrNull, type Fields } from "../../api/narrow";
 import { called, literal, runQuery, readPage, type Page } from "../../api/query";
 

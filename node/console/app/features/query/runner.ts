@@ -1,6 +1,6 @@
 // Runs the queries of the tabs, and keeps the result of each tab while the screen is open.
 import { signal, type Signal } from "@preact/signals";
-import { isAbort, problemOf } from "../../api/errors";
+import { isAbort, problemOf } from "../../lib/errors";
 import type { Fields } from "../../api/narrow";
 import { faultOf } from "../../api/query";
 import type { Problem } from "../../lib/problem";

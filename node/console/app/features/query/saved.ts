@@ -4,7 +4,8 @@
 // organization, and hold the query under a key of the console's own.
 import { queryOptions } from "@tanstack/react-query";
 import { call } from "../../api/client";
-import { keep, keptIn } from "../../api/kept";
+import { keep } from "../../api/keeping";
+import { keptIn } from "../../api/kept";
 import { list, record, text, textOrNull, type Fields } from "../../api/narrow";
 import { cache } from "../../api/queries";
 import type { QueryPart } from "./tabs";

@@ -4,6 +4,7 @@ import { useMemo, useRef, useState } from "react";
 import { askToSignIn } from "../../api/gate";
 import { sessionQuery } from "../../api/queries";
 import type { EditorActions } from "../../design/EditorTypes";
+import { VersionControl } from "../../design/VersionControl";
 import { useCommands, useLatest } from "../../lib/commands";
 import { queryCommands } from "./commands";
 import { dialectOf, lexemesOf } from "./lexer";
@@ -76,7 +77,7 @@ function Below({ bench, owner }: { readonly bench: Bench; readonly owner: Owner 
     };
     return (
       <div className={style["start"]}>
-        <Examples organization={owner.name} onChoose={choose} />
+        <Examples organization={owner.name} title="Start from an example" onChoose={choose} />
       </div>
     );
   }
@@ -91,6 +92,29 @@ function Below({ bench, owner }: { readonly bench: Bench; readonly owner: Owner 
       onMore={bench.more}
       onRun={bench.run}
       onSignIn={() => void askToSignIn().then(bench.run)}
+    />
+  );
+}
+
+interface PastProps {
+  readonly bench: Bench;
+  readonly isChoosing: boolean;
+  readonly onChoosing: (isChoosing: boolean) => void;
+}
+
+/** The version as of which the shown tab reads. */
+function Past({ bench, isChoosing, onChoosing }: PastProps) {
+  const tab = bench.tab.value;
+  return (
+    <VersionControl
+      version={tab.version}
+      newest={bench.runner.of(tab.id).value.ran?.result.transaction ?? null}
+      isChoosing={isChoosing}
+      onChoosing={onChoosing}
+      onVersion={(version) => {
+        bench.change({ version });
+        bench.run();
+      }}
     />
   );
 }
@@ -134,6 +158,7 @@ function BenchView({ state, owner, person }: BenchViewProps) {
           dialect={dialectOf(lexemesOf(tab.text))}
           actions={toolbar}
         />
+        <Past bench={bench} isChoosing={opened === "version"} onChoosing={(is) => setOpened(is ? "version" : "none")} />
         <QueryInput key={tab.id} bench={bench} owner={owner} onReady={onReady} onSave={save} />
         <div className={style["rest"]}>
           <Below bench={bench} owner={owner} />

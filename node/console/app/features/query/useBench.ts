@@ -1,7 +1,7 @@
 // The bench: the desk with its tabs, the runs of their queries, and everything that can be done with them.
 import { useComputed, type ReadonlySignal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "react";
-import { problemOf } from "../../api/errors";
+import { problemOf } from "../../lib/errors";
 import type { ExportFormat } from "../../api/query";
 import { toast } from "../../design/Toast";
 import { MOST_IN_ADDRESS } from "../../lib/address";

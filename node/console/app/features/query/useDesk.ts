@@ -46,7 +46,7 @@ export function useDesk(state: QueryState, owner: string): Signal<Desk> {
     const write = (): void => {
       keep();
       written.current = addressOf(state.organization, currentTab(desk.peek()));
-      navigate(written.current, "replace");
+      navigate(written.current, "stay");
     };
     const stop = desk.subscribe(() => {
       window.clearTimeout(timer);

@@ -1,6 +1,6 @@
 // The requests of the sign-in screen.
 import { call } from "../../api/client";
-import { ApiError, problemOf } from "../../api/errors";
+import { ApiError, problemOf } from "../../lib/errors";
 import { readSession, type Session } from "../../api/schema";
 
 /** Signs in with a key, which nothing keeps. */

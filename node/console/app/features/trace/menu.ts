@@ -1,10 +1,13 @@
 // The menu of an open trace: what can be copied from it, saved, and read by a program.
-import { problemOf } from "../../api/errors";
+import { problemOf } from "../../lib/errors";
+import { aboutQuery, cache } from "../../api/queries";
 import { readSpan, type SpanHead } from "../../api/spans";
 import type { MenuItem } from "../../design/Menu";
 import { toast } from "../../design/Toast";
 import { copyText } from "../../lib/clipboard";
 import { printJson } from "../../lib/json";
+import { pageAddress } from "../../lib/pages";
+import { navigate } from "../../lib/router";
 import type { TracePanelProps } from "../../lib/trace";
 import { asCurl, asPython, asTypeScript, callAsCurl, callAsPython, callAsTypeScript, modelCallOf } from "./detail/actions";
 import { saveSpan, saveTrace } from "./saving";
@@ -48,18 +51,40 @@ function modelCallItems(place: OpenTrace["place"], head: SpanHead | undefined): 
   }));
 }
 
+/** The dialogs that the menu opens. */
+interface Doors {
+  readonly add: () => void;
+  readonly chooseVersion: () => void;
+}
+
+/** The item that opens the call of a model in a playground, where the server serves them. */
+function playgroundItems(props: TracePanelProps, head: SpanHead | undefined): readonly MenuItem[] {
+  const { organization, project, source, root } = props;
+  const isServed = cache.getQueryData(aboutQuery.queryKey)?.served.includes("playgrounds") === true;
+  if (!isServed || head?.type !== "llm" || source.kind === "playground_logs") return [];
+  const experiment = source.kind === "experiment" ? source.id : "";
+  const href = pageAddress("playgrounds", organization, project.name, [], [
+    ["span", head.id, ""],
+    ["root", root, ""],
+    ["experiment", experiment, ""],
+  ]);
+  return [{ id: "playground", title: "Open in playground", run: () => navigate(href, "push") }];
+}
+
 export function itemsOf(
   props: TracePanelProps,
   trace: OpenTrace,
   head: SpanHead | undefined,
-  onAdd: () => void,
+  { add, chooseVersion }: Doors,
 ): readonly MenuItem[] {
   const { origin } = window.location;
   const { place } = trace;
   const id = head?.id ?? "";
   const asJson = async (): Promise<string> => printJson(await readSpan(place, id));
   return [
-    { id: "dataset", title: "Add the span to a dataset", run: onAdd },
+    ...(place.version === "" ? [{ id: "dataset", title: "Add the span to a dataset", run: add }] : []),
+    ...(props.onVersion === undefined ? [] : [{ id: "version", title: "Show an earlier state", run: chooseVersion }]),
+    ...playgroundItems(props, head),
     { id: "link", heading: "Copy", title: "Link to the span", run: attempt("Copying", () => copy("Link", origin + pageOf(props))) },
     { id: "id", title: "Id of the span", run: attempt("Copying", () => copy("Id", id)) },
     { id: "root", title: "Id of the trace", run: attempt("Copying", () => copy("Id", place.root)) },

@@ -4,10 +4,14 @@ import { readingOf } from "../../api/queries";
 import { askToSignIn } from "../../api/gate";
 import { Loaded } from "../../design/Loaded";
 import { Skeleton } from "../../design/Skeleton";
+import { VersionControl } from "../../design/VersionControl";
 import { useCommands, useLatest } from "../../lib/commands";
 import type { TracePanelProps } from "../../lib/trace";
 import { traceCommands, type TraceActions } from "./commands";
+import type { Fields } from "../../api/narrow";
+import type { SpanPlace } from "../../api/spans";
 import { AddToDataset } from "./detail/AddToDataset";
+import { Contents } from "./detail/Contents";
 import { Detail } from "./detail/Detail";
 import style from "./panel.module.css";
 import { Absent } from "./parts/Absent";
@@ -28,10 +32,11 @@ interface Doors {
   readonly menuId: string;
   add(): void;
   find(): void;
+  chooseVersion(): void;
 }
 
-function useTraceCommands(props: TracePanelProps, trace: OpenTrace, { menuId, add, find }: Doors): void {
-  const { view, onView, onStep, onClose } = props;
+function useTraceCommands(props: TracePanelProps, trace: OpenTrace, { menuId, add, find, chooseVersion }: Doors): void {
+  const { view, version, onView, onVersion, onStep, onClose } = props;
   const actions = useLatest((what: keyof TraceActions, by: number): void => {
     if (what === "close") onClose?.();
     if (what === "step") onStep?.(by > 0 ? 1 : -1);
@@ -40,10 +45,13 @@ function useTraceCommands(props: TracePanelProps, trace: OpenTrace, { menuId, ad
     if (what === "find") find();
     if (what === "unfoldTo") trace.unfoldTo(by);
     if (what === "addToDataset") add();
+    if (what === "chooseVersion") chooseVersion();
     if (what === "comment") onView({ ...view, tab: "review" });
     if (what === "actions") document.getElementById(menuId)?.click();
   });
   const hasList = onStep !== undefined;
+  const isPast = version !== "";
+  const hasVersions = onVersion !== undefined;
   const commands = useMemo(
     () =>
       traceCommands({
@@ -56,9 +64,12 @@ function useTraceCommands(props: TracePanelProps, trace: OpenTrace, { menuId, ad
         addToDataset: () => actions("addToDataset", 0),
         comment: () => actions("comment", 0),
         actions: () => actions("actions", 0),
+        chooseVersion: () => actions("chooseVersion", 0),
         hasList: () => hasList,
+        isPast: () => isPast,
+        hasVersions: () => hasVersions,
       }),
-    [actions, hasList],
+    [actions, hasList, isPast, hasVersions],
   );
   useCommands(commands);
 }
@@ -100,11 +111,14 @@ function Opened({ props, trace, tree }: { readonly props: TracePanelProps; reado
 
 export function TracePanel(props: TracePanelProps) {
   const trace = useTrace(props);
+  const { version, onVersion } = props;
   const [isAdding, setAdding] = useState(false);
+  const [isChoosing, setChoosing] = useState(false);
   const findField = useRef<HTMLInputElement>(null);
   const menuId = useId();
   const add = (): void => setAdding(true);
-  useTraceCommands(props, trace, { menuId, add, find: () => findField.current?.focus() });
+  const chooseVersion = (): void => setChoosing(true);
+  useTraceCommands(props, trace, { menuId, add, chooseVersion, find: () => findField.current?.focus() });
   const head = trace.tree === null || trace.selected === NONE ? undefined : trace.tree.spans[trace.selected];
   return (
     <section
@@ -116,7 +130,8 @@ export function TracePanel(props: TracePanelProps) {
         props.onClose();
       }}
     >
-      <Header props={props} trace={trace} head={head} findField={findField} menuId={menuId} onAdd={add} />
+      <Header props={props} trace={trace} head={head} findField={findField} menuId={menuId} onAdd={add} onChooseVersion={chooseVersion} />
+      {onVersion !== undefined && <VersionControl {...{ version, onVersion, isChoosing }} onChoosing={setChoosing} />}
       <Loaded reading={readingOf(trace.reading)} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn().then(() => trace.reading.refetch())}>
         {() => trace.tree !== null && <Opened props={props} trace={trace} tree={trace.tree} />}
       </Loaded>
@@ -125,4 +140,9 @@ export function TracePanel(props: TracePanelProps) {
       )}
     </section>
   );
+}
+
+/** The contents of a span alone, rendered for reading. */
+export function SpanContents({ place, row }: { readonly place: SpanPlace; readonly row: Fields }) {
+  return <Contents place={place} row={row} form="rendered" previous={null} writing={null} onFilter={undefined} />;
 }

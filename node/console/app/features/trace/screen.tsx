@@ -16,6 +16,7 @@ const LINES = [[40], [60], [50]] as const;
 export function TraceScreen({ state }: { readonly state: TraceState }) {
   const project = useQuery(projectQuery(state.organization, state.project));
   const onView = (view: TraceView): void => navigate(traceUrl.write({ ...state, view }), "replace");
+  const onVersion = (version: string): void => navigate(traceUrl.write({ ...state, version }), "push");
   return (
     <div className={style["screen"]}>
       <h1 className="only-spoken" tabIndex={-1}>
@@ -36,6 +37,7 @@ export function TraceScreen({ state }: { readonly state: TraceState }) {
               view={state.view}
               onView={onView}
               version={state.version}
+              onVersion={onVersion}
             />
           )
         }

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { SpanHead, SpanPlace } from "../../api/spans";
 import { announce } from "../../lib/store";
 import type { TracePanelProps, TraceView } from "../../lib/trace";
+import { readVersion, sentVersion } from "../../lib/version";
 import { contentsQuery, joined, newestOf, readLater, spanQuery, spansQuery } from "./queries";
 import { wholeOf, type Window } from "./tree/bars";
 import { foldedBelow, linesOf, nextOf, NOTHING_FOLDED, unfoldedTo, type Folding, type Line } from "./tree/lines";
@@ -89,7 +90,7 @@ export interface OpenTrace {
 
 function usePlace({ organization, source, root, version }: TracePanelProps): SpanPlace {
   return useMemo(
-    () => ({ organization, source: { kind: source.kind, id: source.id }, root, version }),
+    () => ({ organization, source: { kind: source.kind, id: source.id }, root, version: sentVersion(readVersion(version)) }),
     [organization, source.kind, source.id, root, version],
   );
 }

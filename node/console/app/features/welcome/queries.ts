@@ -28,7 +28,8 @@ export const newestTraceQuery = (organization: string, projectId: string) =>
 
 export interface Watch {
   readonly projects: Projects | undefined;
-  readonly arrival: Arrival;
+  /** Null before the first answer. */
+  readonly arrival: Arrival | null;
 }
 
 /**
@@ -54,5 +55,6 @@ export function useWatch(organization: string, named: string): Watch {
   useEffect(() => {
     if (hasRows) void refetch();
   }, [hasRows, refetch]);
-  return { projects: projects.data, arrival: arrivalOf(projects.data?.projects ?? [], named) };
+  const isKnown = projects.data !== undefined || projects.isError;
+  return { projects: projects.data, arrival: isKnown ? arrivalOf(projects.data?.projects ?? [], named) : null };
 }

@@ -1,7 +1,7 @@
 // The address of the page that shows how to send traces.
 import { choiceParameter, screenAddress, textParameter, type Codec } from "../../lib/address";
 
-export const LANGUAGES = ["python", "typescript", "otlp", "curl"] as const;
+export const LANGUAGES = ["python", "typescript", "go", "ruby", "java", "csharp", "otlp", "grpc", "curl"] as const;
 
 export type Language = (typeof LANGUAGES)[number];
 

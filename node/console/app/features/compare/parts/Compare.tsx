@@ -1,12 +1,13 @@
 // The comparison of experiments that are known: what it says as a whole, its rows, and the open pair.
 import { useMemo } from "react";
 import { askToSignIn } from "../../../api/gate";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import type { Compared } from "../../../api/comparison";
 import { literal } from "../../../btql";
 import { Loaded } from "../../../design/Loaded";
 import { Skeleton } from "../../../design/Skeleton";
 import { toast } from "../../../design/Toast";
+import { VersionControl } from "../../../design/VersionControl";
 import { exportRows } from "../exports";
 import { measureOf } from "../measures";
 import { metadataPaths } from "../rows";
@@ -23,7 +24,6 @@ import { PairPanel } from "./PairPanel";
 import { Groups, Summary } from "./Summary";
 import { TableView } from "./TableView";
 import { Toolbar } from "./Toolbar";
-import { VersionDialog } from "./VersionDialog";
 
 const LINES = [[20, 20, 20], [60, 10], [60, 10], [60, 10]];
 
@@ -126,12 +126,9 @@ function Tools(props: CompareProps & Screen) {
   );
 }
 
-function Dialogs({ state, project, opened, setOpened, change, read }: CompareProps & Screen) {
+function Dialogs({ state, project, opened, setOpened, read }: CompareProps & Screen) {
   const close = (): void => setOpened("none");
-  if (opened === "version") {
-    return <VersionDialog version={state.version} onVersion={(version) => change({ version })} onClose={close} />;
-  }
-  if (opened === "none") return null;
+  if (opened !== "key" || state.version !== "") return null;
   const current = read.compared?.key ?? "input";
   return <KeyDialog organization={state.organization} project={project} current={current} onClose={close} />;
 }
@@ -143,6 +140,12 @@ export function Compare(props: CompareProps) {
   const { fault, compared } = read;
   return (
     <div className={style["compare"]}>
+      <VersionControl
+        version={state.version}
+        isChoosing={screen.opened === "version"}
+        onChoosing={(is) => screen.setOpened(is ? "version" : "none")}
+        onVersion={(version) => change({ version })}
+      />
       <div className={style["top"]}>
         <Head {...{ state, main, others, onCompared, onLook }} projectId={project.id} />
       </div>

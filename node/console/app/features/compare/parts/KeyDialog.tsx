@@ -1,6 +1,6 @@
 // Changes the expression whose values pair the rows of experiments. It belongs to the project.
 import { useState, type FormEvent } from "react";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { Button } from "../../../design/Button";
 import { Dialog, DialogActions } from "../../../design/Dialog";
 import { Field } from "../../../design/Field";

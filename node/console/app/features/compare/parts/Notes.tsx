@@ -3,19 +3,9 @@ import type { ReactNode } from "react";
 import type { Compared } from "../../../api/comparison";
 import { Button } from "../../../design/Button";
 import { Empty } from "../../../design/Empty";
-import { preferences } from "../../../lib/preferences";
-import { clock, day, zoneName } from "../../../lib/time";
-import { momentOf, readVersion } from "../../../lib/version";
 import type { Fault } from "../faults";
 import type { CompareState } from "../url";
 import style from "./Compare.module.css";
-
-function versionWords(version: string): string {
-  const read = readVersion(version);
-  const { zone } = preferences.value;
-  const at = read.kind === "moment" ? read.at : read.kind === "transaction" ? momentOf(read.id) : null;
-  return at === null ? `transaction ${version}` : `${day(at, zone)} ${clock(at, zone).slice(0, 8)} ${zoneName(at, zone)}`;
-}
 
 /** A sentence about what is shown, with a way back. */
 function Note({ children, action, onAction }: { readonly children: ReactNode; readonly action?: string; readonly onAction?: () => void }) {
@@ -43,11 +33,6 @@ export function Notes({ state, unknown, compared, fault, change }: NotesProps) {
       {unknown.length > 0 && (
         <Note action="Compare without" onAction={() => change({ compared: known })}>
           The project has no experiment {unknown.join(", ")} that you may see.
-        </Note>
-      )}
-      {state.version !== "" && (
-        <Note action="Back to now" onAction={() => change({ version: "" })}>
-          These are the rows as they were at {versionWords(state.version)}.
         </Note>
       )}
       {compared?.isTruncated === true && <Note>An experiment has more than 20,000 rows. The first 20,000 are compared.</Note>}

@@ -109,7 +109,7 @@ function Content(props: PairPanelProps & { readonly pair: Pair }) {
           <pre className={style["block"]}>{blockOf(pair.expected)}</pre>
         </Field>
       )}
-      <div className={style["columns"]} style={{ gridTemplateColumns: `repeat(${experiments.length}, minmax(15rem, 1fr))` }}>
+      <div className={style["columns"]}>
         {experiments.map((experiment) => (
           <Column
             key={experiment.id}

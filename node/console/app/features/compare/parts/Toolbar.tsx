@@ -98,7 +98,9 @@ export function Toolbar(props: ToolbarProps) {
           { id: "jsonl", title: "JSON lines", run: () => onExport("jsonl") },
           { id: "parquet", title: "Parquet", run: () => onExport("parquet") },
           { id: "version", heading: "Time", title: "Show an earlier state", run: onVersion },
-          { id: "key", heading: `Rows are paired by ${pairedBy}`, title: "Change what pairs rows", run: onKey },
+          ...(state.version === ""
+            ? [{ id: "key", heading: `Rows are paired by ${pairedBy}`, title: "Change what pairs rows", run: onKey }]
+            : []),
         ]}
       />
     </div>

@@ -6,7 +6,7 @@ import { classes } from "../../../design/classes";
 import { Icon } from "../../../design/Icon";
 import type { Desk } from "../useDesk";
 import { useImport, type Import as ImportState } from "../useImport";
-import { Area } from "./FormDialog";
+import { Area } from "./Area";
 import style from "./Import.module.css";
 import { ImportMapping } from "./ImportMapping";
 import { ImportProgress } from "./ImportProgress";

@@ -1,4 +1,5 @@
 // The dialogs that make, describe and delete datasets.
+import { FormDialog } from "../../../design/FormDialog";
 import { useState } from "react";
 import { changeDataset, deleteDataset, makeDataset, type Dataset } from "../../../api/datasets";
 import { isRecord } from "../../../api/narrow";
@@ -7,7 +8,7 @@ import { Field } from "../../../design/Field";
 import { toast } from "../../../design/Toast";
 import { exactCount } from "../../../lib/numbers";
 import { refreshLists } from "../queries";
-import { Area, FormDialog } from "./FormDialog";
+import { Area } from "./Area";
 
 export interface ProjectPlace {
   readonly organization: string;
@@ -143,7 +144,7 @@ export function DeleteDataset({ place, dataset, rows, onDeleted, onClose }: Dele
         everybody. Experiments that ran over it stay.
       </p>
       <Field
-        label={`Type ${dataset.name} to delete it`}
+        label={`Type “${dataset.name}” to delete it`}
         autoComplete="off"
         autoFocus
         value={typed}

@@ -1,4 +1,5 @@
 // The bar below the grid while rows are selected.
+import { FormDialog } from "../../../design/FormDialog";
 import { useEffect, useState } from "react";
 import { Button, IconButton } from "../../../design/Button";
 import { Field } from "../../../design/Field";
@@ -6,7 +7,6 @@ import { withKeys } from "../../../design/Kbd";
 import { exactCount } from "../../../lib/numbers";
 import { announce } from "../../../lib/store";
 import type { Sheet } from "../sheet";
-import { FormDialog } from "./FormDialog";
 import style from "./Dataset.module.css";
 
 export const rowWords = (count: number): string => (count === 1 ? "1 row" : `${exactCount(count)} rows`);

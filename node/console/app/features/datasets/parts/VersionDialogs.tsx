@@ -1,4 +1,5 @@
 // The dialogs that name a version and that restore one.
+import { FormDialog } from "../../../design/FormDialog";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { changeSnapshot, makeSnapshot, restoreDataset, type Snapshot } from "../../../api/snapshots";
@@ -12,7 +13,7 @@ import { readVersion, sentVersion } from "../../../lib/version";
 import { rowsKey, snapshotsQuery } from "../queries";
 import type { Desk } from "../useDesk";
 import { newestTransaction, restoreQuery, versionName } from "../versions";
-import { Area, FormDialog } from "./FormDialog";
+import { Area } from "./Area";
 import { rowWords } from "./SelectionBar";
 
 interface SnapshotDialogProps {

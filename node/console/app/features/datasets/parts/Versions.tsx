@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { deleteSnapshot, type Snapshot } from "../../../api/snapshots";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { cache } from "../../../api/queries";
 import { Button, IconButton } from "../../../design/Button";
 import { Dialog } from "../../../design/Dialog";

@@ -1,12 +1,12 @@
 // The dialogs of the list: the details of an experiment, and its deletion.
+import { FormDialog } from "../../../design/FormDialog";
 import { useState } from "react";
 import { changeExperiment, deleteExperiment, type Experiment } from "../../../api/experiments";
 import { Field } from "../../../design/Field";
 import { toast } from "../../../design/Toast";
 import { exactCount } from "../../../lib/numbers";
 import { refreshExperiments } from "../queries";
-import { FormDialog } from "./FormDialog";
-import style from "./FormDialog.module.css";
+import style from "./Dialogs.module.css";
 
 export interface Place {
   readonly organization: string;
@@ -102,7 +102,7 @@ export function DeleteDialog({ place, experiment, rows, onClose }: DialogProps &
         everybody.
       </p>
       <Field
-        label={`Type ${name} to delete it`}
+        label={`Type “${name}” to delete it`}
         autoComplete="off"
         autoFocus
         value={typed}

@@ -1,10 +1,10 @@
 // The experiments of a project that is known.
 import { useEffect, useMemo, useState, type KeyboardEvent } from "react";
+import type { Experiment } from "../../../api/experiments";
 import { askToSignIn } from "../../../api/gate";
 import { readingOf } from "../../../api/queries";
 import type { NamedProject } from "../../../api/schema";
-import { Button, ButtonLink } from "../../../design/Button";
-import { Empty } from "../../../design/Empty";
+import { Button, IconButton } from "../../../design/Button";
 import { ErrorState } from "../../../design/ErrorState";
 import { Grid } from "../../../design/Grid";
 import { createGridState, type GridState } from "../../../design/GridTypes";
@@ -13,28 +13,31 @@ import { Kbd } from "../../../design/Kbd";
 import { Loaded } from "../../../design/Loaded";
 import { Skeleton } from "../../../design/Skeleton";
 import { toast } from "../../../design/Toast";
+import { VersionControl } from "../../../design/VersionControl";
 import { copyText } from "../../../lib/clipboard";
 import { useCommands, useLatest } from "../../../lib/commands";
 import { useLinks } from "../../../lib/links";
 import { exactCount } from "../../../lib/numbers";
 import { navigate } from "../../../lib/router";
 import { announce } from "../../../lib/store";
+import { atVersion } from "../../../lib/version";
 import { chosenNames, MOST_COMPARED } from "../choosing";
 import { experimentsCommands } from "../commands";
 import { nextSort, type ListedExperiment } from "../listing";
 import style from "../screen.module.css";
 import { experimentsUrl, type ExperimentsState } from "../url";
-import { useBaseline } from "../useBaseline";
+import { useBaseline, type Baseline } from "../useBaseline";
 import { useListed } from "../useListed";
 import { actionsId, listColumns, type ListActions } from "./columns";
-import { DeleteDialog, DetailsDialog } from "./Dialogs";
+import { DeleteDialog, DetailsDialog, type Place } from "./Dialogs";
+import { NoExperiments } from "./NoExperiments";
 import { ScoreChart } from "./ScoreChart";
 
 const FILTER_ID = "experiment-filter";
 const LINES = Array.from({ length: 6 }, () => [24, 12, 6, 10, 10, 8, 8]);
 const ROW_MS = 200;
 
-type Opened = { readonly what: "none" } | { readonly what: "details" | "delete"; readonly one: ListedExperiment };
+type Opened = { readonly what: "none" | "version" } | { readonly what: "details" | "delete"; readonly one: ListedExperiment };
 
 const idOf = ({ experiment }: ListedExperiment): string => experiment.id;
 
@@ -43,7 +46,13 @@ interface ListProps {
   readonly project: NamedProject;
 }
 
-function Head({ state, count }: { readonly state: ExperimentsState; readonly count: number }) {
+interface HeadProps {
+  readonly state: ExperimentsState;
+  readonly count: number;
+  readonly onChooseVersion: () => void;
+}
+
+function Head({ state, count, onChooseVersion }: HeadProps) {
   return (
     <header className={style["head"]}>
       <h1 tabIndex={-1}>Experiments</h1>
@@ -66,6 +75,7 @@ function Head({ state, count }: { readonly state: ExperimentsState; readonly cou
           />
         </label>
       )}
+      <IconButton icon="history" label="Show an earlier state" onClick={onChooseVersion} />
     </header>
   );
 }
@@ -106,7 +116,7 @@ async function copied(text: string, what: string): Promise<void> {
 function useRowInAddress(state: ExperimentsState, grid: GridState, found: readonly ListedExperiment[]): void {
   const write = useLatest((id: string | null) => {
     const row = found.find((one) => idOf(one) === id)?.experiment.name;
-    if (row !== undefined && row !== state.row) navigate(experimentsUrl.write({ ...state, row }), "replace");
+    if (row !== undefined && row !== state.row) navigate(experimentsUrl.write({ ...state, row }), "stay");
   });
   useEffect(() => {
     const one = found.find(({ experiment }) => experiment.name === state.row);
@@ -125,6 +135,29 @@ function useRowInAddress(state: ExperimentsState, grid: GridState, found: readon
   }, [grid, write]);
 }
 
+/** What can be done with an experiment. The past is only looked at. */
+function menuOf(
+  one: ListedExperiment,
+  href: string,
+  isPast: boolean,
+  baseline: Baseline,
+  open: (opened: Opened) => void,
+): ReturnType<ListActions["menu"]> {
+  const { experiment, isBaseline } = one;
+  return [
+    { id: "open", title: "Open", run: () => navigate(href, "push") },
+    ...(isPast
+      ? []
+      : [
+          { id: "baseline", title: isBaseline ? "Stop being the baseline" : "Make it the baseline", run: () => baseline.toggle(experiment) },
+          { id: "details", title: "Name, tags and metadata", run: () => open({ what: "details", one }) },
+        ]),
+    { id: "name", title: "Copy the name", run: () => void copied(experiment.name, "name") },
+    { id: "id", title: "Copy the id", run: () => void copied(experiment.id, "id") },
+    ...(isPast ? [] : [{ id: "delete", title: "Delete", run: () => open({ what: "delete", one }) }]),
+  ];
+}
+
 function useScreen({ state, project }: ListProps) {
   const { organization } = state;
   const links = useLinks();
@@ -132,13 +165,14 @@ function useScreen({ state, project }: ListProps) {
   const [opened, setOpened] = useState<Opened>({ what: "none" });
   const read = useListed(state, project.id);
   const baseline = useBaseline({ organization, projectId: project.id }, read.baseline);
-  const href = (name: string): string => links.experiment(organization, state.project, name);
+  const href = (name: string): string => atVersion(links.experiment(organization, state.project, name), state.version);
+  const isPast = state.version !== "";
   const current = (): ListedExperiment | undefined => read.found.find((one) => idOf(one) === grid.cursor.at.peek());
   const compare = useLatest(() => {
     const names = chosenNames(read.all, grid.selection.ids.peek(), read.baseline);
     const [first, ...others] = names;
     if (first !== undefined && others.length > 0 && names.length <= MOST_COMPARED) {
-      navigate(links.experiment(organization, state.project, first, others), "push");
+      navigate(atVersion(links.experiment(organization, state.project, first, others), state.version), "push");
     }
   });
   const act = useLatest((run: (one: ListedExperiment) => void) => {
@@ -149,16 +183,9 @@ function useScreen({ state, project }: ListProps) {
     () => ({
       href,
       datasetHref: (name, version) => links.dataset(organization, state.project, name, version),
-      menu: (one) => [
-        { id: "open", title: "Open", run: () => navigate(href(one.experiment.name), "push") },
-        { id: "baseline", title: one.isBaseline ? "Stop being the baseline" : "Make it the baseline", run: () => baseline.toggle(one.experiment) },
-        { id: "details", title: "Name, tags and metadata", run: () => setOpened({ what: "details", one }) },
-        { id: "name", title: "Copy the name", run: () => void copied(one.experiment.name, "name") },
-        { id: "id", title: "Copy the id", run: () => void copied(one.experiment.id, "id") },
-        { id: "delete", title: "Delete", run: () => setOpened({ what: "delete", one }) },
-      ],
+      menu: (one) => menuOf(one, href(one.experiment.name), isPast, baseline, setOpened),
     }),
-    [organization, state.project, links],
+    [organization, state.project, state.version, links],
   );
   const undoable = useLatest(() => baseline.undo());
   const hasUndo = baseline.canUndo;
@@ -175,36 +202,30 @@ function useScreen({ state, project }: ListProps) {
         canCompare: () => grid.selection.ids.peek().size >= 2,
         canUndo: () => hasUndo,
         hasRow: () => grid.cursor.at.peek() !== null,
+        isPast: () => isPast,
+        chooseVersion: () => setOpened({ what: "version" }),
       }),
-    [grid, compare, act, hasUndo],
+    [grid, compare, act, hasUndo, isPast],
   );
   useCommands(commands);
   useRowInAddress(state, grid, read.found);
   return { ...read, grid, opened, setOpened, actions, compare, href };
 }
 
-/** Why the list is empty, and the way out. */
-function NoExperiments({ state, count }: { readonly state: ExperimentsState; readonly count: number }) {
-  const links = useLinks();
-  if (count > 0) {
-    const all = experimentsUrl.write({ ...state, filter: "" });
-    return (
-      <Empty action={<Button onClick={() => navigate(all, "replace")}>Show all {exactCount(count)}</Button>}>
-        No experiment has “{state.filter}” in its name, tags, commit or metadata.
-      </Empty>
-    );
+interface DialogsProps {
+  readonly opened: Opened;
+  readonly place: Place;
+  readonly all: readonly Experiment[];
+  readonly onClose: () => void;
+}
+
+function Dialogs({ opened, place, all, onClose }: DialogsProps) {
+  if (opened.what === "details") {
+    const { experiment } = opened.one;
+    return <DetailsDialog {...{ place, experiment, onClose }} taken={all.map(({ name }) => name)} />;
   }
-  return (
-    <Empty
-      action={
-        <ButtonLink look="primary" href={links.welcome(state.organization, state.project)}>
-          Show how to send data
-        </ButtonLink>
-      }
-    >
-      This project has no experiment yet. Run an evaluation with an SDK, and it appears here while its rows come in.
-    </Empty>
-  );
+  if (opened.what !== "delete") return null;
+  return <DeleteDialog {...{ place, onClose }} experiment={opened.one.experiment} rows={opened.one.figures?.rows ?? null} />;
 }
 
 export function List(props: ListProps) {
@@ -222,14 +243,19 @@ export function List(props: ListProps) {
     event.stopPropagation();
     compare();
   };
-  const close = (): void => setOpened({ what: "none" });
   const place = { organization: state.organization, projectId: project.id };
   const score = scores.includes(state.score) ? state.score : scores[0];
   const change = (part: Partial<ExperimentsState>): void => navigate(experimentsUrl.write({ ...state, ...part }), "replace");
   const problem = readingOf(counted).problem;
   return (
     <>
-      <Head state={state} count={all.length} />
+      <Head state={state} count={all.length} onChooseVersion={() => setOpened({ what: "version" })} />
+      <VersionControl
+        version={state.version}
+        isChoosing={opened.what === "version"}
+        onChoosing={(is) => setOpened({ what: is ? "version" : "none" })}
+        onVersion={(version) => navigate(experimentsUrl.write({ ...state, version }), "push")}
+      />
       {score !== undefined && <ScoreChart {...{ found, scores, score, href }} onScore={(one) => change({ score: one })} />}
       {problem !== null && <ErrorState problem={problem} onRetry={() => void counted.refetch()} onSignIn={() => void askToSignIn()} />}
       <div className={style["body"]} onKeyDownCapture={onKeyDownCapture}>
@@ -257,12 +283,7 @@ export function List(props: ListProps) {
         </Loaded>
         <Chosen grid={grid} onCompare={compare} />
       </div>
-      {opened.what === "details" && (
-        <DetailsDialog place={place} experiment={opened.one.experiment} taken={all.map(({ name }) => name)} onClose={close} />
-      )}
-      {opened.what === "delete" && (
-        <DeleteDialog place={place} experiment={opened.one.experiment} rows={opened.one.figures?.rows ?? null} onClose={close} />
-      )}
+      <Dialogs {...{ opened, place, all }} onClose={() => setOpened({ what: "none" })} />
     </>
   );
 }

@@ -1,6 +1,6 @@
 // The dialog that makes a project.
 import { useState, type FormEvent } from "react";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { Button } from "../../../design/Button";
 import { Dialog, DialogActions } from "../../../design/Dialog";
 import { Field } from "../../../design/Field";

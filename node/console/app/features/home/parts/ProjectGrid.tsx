@@ -4,11 +4,13 @@ import type { Project } from "../../../api/schema";
 import { classes } from "../../../design/classes";
 import { Icon } from "../../../design/Icon";
 import { Menu } from "../../../design/Menu";
-import { exactCount, shortCount } from "../../../lib/numbers";
+import { duration, exactCount, money, NOTHING, shortCount } from "../../../lib/numbers";
 import { preferences } from "../../../lib/preferences";
 import { moved, type Cursor } from "../../../lib/store";
 import { fullMoment, now, parseMoment, shortMoment } from "../../../lib/time";
+import type { Day } from "../days";
 import type { Sort } from "../url";
+import { Hours } from "./Hours";
 import style from "./ProjectGrid.module.css";
 
 export interface ProjectActions {
@@ -17,6 +19,7 @@ export interface ProjectActions {
   open(name: string): void;
   showSnippets(name: string): void;
   copy(text: string, what: string): void;
+  pin(id: string): void;
 }
 
 const COLUMNS: readonly { readonly sort: Sort; readonly title: string; readonly direction: "ascending" | "descending" }[] = [
@@ -37,14 +40,19 @@ function Newest({ at }: { readonly at: string | null }) {
 
 interface RowProps {
   readonly project: Project;
+  /** Its last 24 hours, once they are known. */
+  readonly day: Day | undefined;
+  readonly isReading: boolean;
+  readonly isPinned: boolean;
   readonly index: number;
   readonly cursor: Cursor;
   readonly isFirstStop: boolean;
   readonly actions: ProjectActions;
 }
 
-const Row = memo(function Row({ project, index, cursor, isFirstStop, actions }: RowProps) {
+const Row = memo(function Row({ project, day, isReading, isPinned, index, cursor, isFirstStop, actions }: RowProps) {
   const isCurrent = useMemo(() => cursor.is(project.name), [cursor, project.name]).value;
+  const unknown = isReading && project.rows > 0 ? <span className={style["unread"]} /> : NOTHING;
   return (
     <div
       id={rowId(project.name)}
@@ -64,6 +72,15 @@ const Row = memo(function Row({ project, index, cursor, isFirstStop, actions }: 
         <a href={actions.logs(project.name)} tabIndex={-1}>
           {project.name}
         </a>
+        {isPinned && (
+          <span className={style["pin"]}>
+            <Icon name="bookmark" />
+            <span className="only-spoken">pinned</span>
+          </span>
+        )}
+      </div>
+      <div role="gridcell" className={style["day"]}>
+        {day === undefined ? unknown : <Hours day={day} />}
       </div>
       <div role="gridcell" className={style["number"]}>
         <Newest at={project.newest} />
@@ -76,6 +93,12 @@ const Row = memo(function Row({ project, index, cursor, isFirstStop, actions }: 
           {shortCount(project.errors)}
         </span>
       </div>
+      <div role="gridcell" className={style["number"]} data-label="p95">
+        {project.rows === 0 || day === undefined ? unknown : duration(day.p95)}
+      </div>
+      <div role="gridcell" className={style["number"]} data-label="cost">
+        {project.rows === 0 || day === undefined ? unknown : money(day.cost)}
+      </div>
       <div role="gridcell" className={style["actions"]}>
         <Menu
           label={`Actions of ${project.name}`}
@@ -85,6 +108,7 @@ const Row = memo(function Row({ project, index, cursor, isFirstStop, actions }: 
           button={<Icon name="more" />}
           items={[
             { id: "logs", title: "Open the logs", run: () => actions.open(project.name) },
+            { id: "pin", title: isPinned ? "Unpin" : "Pin to the top", run: () => actions.pin(project.id) },
             { id: "send", title: "Show how to send traces", run: () => actions.showSnippets(project.name) },
             { id: "name", title: "Copy the name", run: () => actions.copy(project.name, "name") },
             { id: "id", title: "Copy the id", run: () => actions.copy(project.id, "id") },
@@ -97,6 +121,10 @@ const Row = memo(function Row({ project, index, cursor, isFirstStop, actions }: 
 
 interface ProjectGridProps {
   readonly projects: readonly Project[];
+  readonly days: ReadonlyMap<string, Day> | undefined;
+  /** Whether the days are still being read. */
+  readonly isReading: boolean;
+  readonly pinned: ReadonlySet<string>;
   readonly sort: Sort;
   readonly cursor: Cursor;
   readonly actions: ProjectActions;
@@ -138,21 +166,31 @@ function followKey(
 }
 
 function Head({ sort, onSort }: Pick<ProjectGridProps, "sort" | "onSort">) {
+  const plain = (title: string) => (
+    <div role="columnheader" className={style["plain"]}>
+      {title}
+    </div>
+  );
+  const sorting = COLUMNS.map((column) => (
+    <div
+      key={column.sort}
+      role="columnheader"
+      aria-sort={column.sort === sort ? column.direction : "none"}
+      className={column.sort === "name" ? undefined : style["number"]}
+    >
+      <button type="button" className={style["sort"]} onClick={() => onSort(column.sort)}>
+        {column.title}
+        {column.sort === sort && <Icon name={column.direction === "ascending" ? "up" : "down"} />}
+      </button>
+    </div>
+  ));
   return (
     <div role="row" aria-rowindex={1} className={style["head"]}>
-      {COLUMNS.map((column) => (
-        <div
-          key={column.sort}
-          role="columnheader"
-          aria-sort={column.sort === sort ? column.direction : "none"}
-          className={column.sort === "name" ? undefined : style["number"]}
-        >
-          <button type="button" className={style["sort"]} onClick={() => onSort(column.sort)}>
-            {column.title}
-            {column.sort === sort && <Icon name={column.direction === "ascending" ? "up" : "down"} />}
-          </button>
-        </div>
-      ))}
+      {sorting[0]}
+      {plain("Traces, 24 h")}
+      {sorting.slice(1)}
+      {plain("p95")}
+      {plain("Cost")}
       <div role="columnheader">
         <span className="only-spoken">Actions</span>
       </div>
@@ -160,7 +198,7 @@ function Head({ sort, onSort }: Pick<ProjectGridProps, "sort" | "onSort">) {
   );
 }
 
-export function ProjectGrid({ projects, sort, cursor, actions, onSort }: ProjectGridProps) {
+export function ProjectGrid({ projects, days, isReading, pinned, sort, cursor, actions, onSort }: ProjectGridProps) {
   const names = projects.map((project) => project.name);
   useEffect(() => scrollToProject(cursor.at.peek()), [cursor]);
   const hasCurrent = names.some((name) => name === cursor.at.peek());
@@ -177,6 +215,9 @@ export function ProjectGrid({ projects, sort, cursor, actions, onSort }: Project
         <Row
           key={project.id}
           project={project}
+          day={days?.get(project.id)}
+          isReading={isReading}
+          isPinned={pinned.has(project.id)}
           index={index}
           cursor={cursor}
           isFirstStop={index === 0 && !hasCurrent}

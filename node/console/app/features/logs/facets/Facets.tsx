@@ -1,7 +1,7 @@
 // The facets: fields of the rows, each with its values or its distribution once it is opened.
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
-import { isAbort } from "../../../api/errors";
+import { isAbort } from "../../../lib/errors";
 import type { Chip, KnownField } from "../../../btql";
 import { classes } from "../../../design/classes";
 import { Icon } from "../../../design/Icon";

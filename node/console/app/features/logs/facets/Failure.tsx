@@ -1,5 +1,5 @@
 // What stands in the place of a facet whose counts could not be read.
-import { isAbort, problemOf } from "../../../api/errors";
+import { isAbort, problemOf } from "../../../lib/errors";
 import { Button } from "../../../design/Button";
 import style from "./Facets.module.css";
 

@@ -42,6 +42,7 @@ interface ItemProps extends Omit<ChipListProps, "onLeave" | "isReading"> {
 const isEditable = ({ condition }: Chip): boolean =>
   condition !== null && condition.operator !== "search" && choiceOf(condition) !== null;
 
+/** The words of a chip. The spaces are part of its text: its name has them, too. */
 function Words({ chip }: { readonly chip: Chip }) {
   if (chip.condition === null) return <code className={style["expression"]}>{chip.text}</code>;
   const { field, operator, values } = wordsOf(chip.condition);
@@ -49,12 +50,12 @@ function Words({ chip }: { readonly chip: Chip }) {
   const [, before = "", last = field] = /^(metadata\.|span_attributes\.|metrics\.|scores\.)(.+)$/.exec(field) ?? [];
   return (
     <>
-      {span !== "same" && <span className={style["span"]}>{SPAN_WORDS[span]}</span>}
+      {span !== "same" && <span className={style["span"]}>{SPAN_WORDS[span]}</span>}{" "}
       <span className={style["field"]}>
         <span className={style["before"]}>{before}</span>
         {last}
-      </span>
-      {operator !== "" && <span className={style["operator"]}>{operator}</span>}
+      </span>{" "}
+      {operator !== "" && <span className={style["operator"]}>{operator}</span>}{" "}
       {values.length > 0 && <span className={style["value"]}>{values.join(", ")}</span>}
     </>
   );

@@ -1,7 +1,7 @@
 // The filter bar: one expression, shown as chips or as text.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState, type RefObject } from "react";
-import { isAbort, problemOf } from "../../../api/errors";
+import { isAbort, problemOf } from "../../../lib/errors";
 import {
   chipsOf,
   nameOf,

@@ -1,7 +1,7 @@
 // The last step of a condition: its value or values, with how many rows have each.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, type KeyboardEvent } from "react";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { ranked, type KnownField, type KnownValue, type Scalar } from "../../../btql";
 import { Button } from "../../../design/Button";
 import { Combobox, type ComboOption } from "../../../design/Combobox";

@@ -1,7 +1,7 @@
 // Rows over time as bars, those with errors stacked below. A drag, or shift and arrows, chooses a range.
 import { useQuery } from "@tanstack/react-query";
 import { useLayoutEffect, useRef, useState, type RefObject } from "react";
-import { isAbort, problemOf } from "../../../api/errors";
+import { isAbort, problemOf } from "../../../lib/errors";
 import { faultOf } from "../../../api/query";
 import { Button } from "../../../design/Button";
 import { classes } from "../../../design/classes";

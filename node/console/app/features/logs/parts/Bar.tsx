@@ -21,10 +21,11 @@ interface BarProps {
   readonly filter: ReactNode;
   readonly range: ReactNode;
   readonly live: ReactNode;
+  readonly onChooseVersion: () => void;
 }
 
 export function Bar(props: BarProps) {
-  const { state, projectId, userId, request, change, hasFacets, onFacets, filter, range, live } = props;
+  const { state, projectId, userId, request, change, hasFacets, onFacets, filter, range, live, onChooseVersion } = props;
   return (
     <div className={style["bar"]} role="group" aria-label="What the list shows">
       <IconButton
@@ -38,7 +39,7 @@ export function Bar(props: BarProps) {
       <div className={style["tools"]}>
         {range}
         {live}
-        <DisplayMenu state={state} change={change} />
+        <DisplayMenu {...{ state, change, onChooseVersion }} />
         <ExportMenu organization={state.organization} project={state.project} request={request} />
       </div>
     </div>

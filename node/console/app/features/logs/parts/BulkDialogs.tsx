@@ -1,74 +1,18 @@
 // The dialogs that assign rows to a person and copy them to a dataset.
 import { useQuery } from "@tanstack/react-query";
-import { useId, useState, type FormEvent, type ReactNode } from "react";
-import { problemOf } from "../../../api/errors";
-import { Button } from "../../../design/Button";
-import { Dialog, DialogActions } from "../../../design/Dialog";
+import { useId, useState } from "react";
+import { makeDataset, type Dataset } from "../../../api/datasets";
+import { cache } from "../../../api/queries";
 import { Field } from "../../../design/Field";
-import { toast } from "../../../design/Toast";
-import {
-  addToDataset,
-  assign,
-  datasetsQuery,
-  makeDataset,
-  peopleQuery,
-  refreshLists,
-  type Place,
-} from "../bulk";
+import { FormDialog } from "../../../design/FormDialog";
+import type { Acting } from "../acting";
+import { datasetsQuery, peopleQuery, type Place } from "../bulk";
 import style from "./BulkBar.module.css";
 
 export interface BulkDialogProps {
-  readonly ids: readonly string[];
-  /** The rows in words: `3 traces`. */
-  readonly words: string;
-  readonly place: Place;
+  readonly acting: Acting;
   readonly onClose: () => void;
   readonly onDone: () => void;
-}
-
-interface FormProps {
-  readonly title: string;
-  readonly action: string;
-  readonly onClose: () => void;
-  /** Looks at what was entered, says what is wrong with it, and tells whether nothing is. */
-  readonly isReady?: () => boolean;
-  readonly onSubmit: () => Promise<void>;
-  readonly children: ReactNode;
-}
-
-/** A dialog with a form that says what failed. */
-export function FormDialog({ title, action, onClose, isReady, onSubmit, children }: FormProps) {
-  const [fault, setFault] = useState("");
-  const [isSending, setSending] = useState(false);
-  const submit = async (event: FormEvent): Promise<void> => {
-    event.preventDefault();
-    if (isSending || isReady?.() === false) return;
-    setSending(true);
-    setFault("");
-    try {
-      await onSubmit();
-      onClose();
-    } catch (error) {
-      setFault(problemOf(error, 0).text);
-      setSending(false);
-    }
-  };
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <form className={style["form"]} onSubmit={(event) => void submit(event)} noValidate>
-        {children}
-        <p className={style["fault"]} role="alert">
-          {fault}
-        </p>
-        <DialogActions>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" aria-disabled={isSending}>
-            {action}
-          </Button>
-        </DialogActions>
-      </form>
-    </Dialog>
-  );
 }
 
 interface SelectProps {
@@ -110,20 +54,18 @@ export function Select({ label, value, options, onChange, none, fault = null }: 
   );
 }
 
-export function AssignDialog({ ids, words, place, onClose, onDone }: BulkDialogProps) {
-  const people = useQuery(peopleQuery(place.organization)).data ?? [];
+export function AssignDialog({ acting, onClose, onDone }: BulkDialogProps) {
+  const people = useQuery(peopleQuery(acting.place.organization)).data ?? [];
   const [person, setPerson] = useState("");
   return (
     <FormDialog
-      title={`Assign ${words}`}
+      title={`Assign ${acting.words}`}
       action="Assign"
       onClose={onClose}
       onSubmit={async () => {
-        await assign(place, ids, person);
-        await refreshLists(place.organization);
-        const name = people.find((one) => one.id === person)?.name;
-        toast(name === undefined ? `Nobody has ${words} any more.` : `${name} has ${words} to review.`);
+        await acting.assign(people.find((one) => one.id === person));
         onDone();
+        return null;
       }}
     >
       <Select label="To" value={person} options={people} onChange={setPerson} none="Nobody" />
@@ -131,12 +73,16 @@ export function AssignDialog({ ids, words, place, onClose, onDone }: BulkDialogP
   );
 }
 
-const addedWords = (added: number, known: number, name: string): string => {
-  const already = known === 0 ? "" : ` ${known === 1 ? "1 was" : `${known} were`} there already.`;
-  return `${added === 1 ? "1 row was" : `${added} rows were`} added to ${name}.${already}`;
-};
+/** The chosen dataset, or a new one of a name. */
+async function datasetOf({ organization, projectId }: Place, chosen: Dataset | undefined, name: string): Promise<Dataset> {
+  if (chosen !== undefined) return chosen;
+  const made = await makeDataset(organization, projectId, { name });
+  await cache.invalidateQueries({ queryKey: datasetsQuery({ organization, projectId }).queryKey });
+  return made;
+}
 
-export function DatasetDialog({ ids, words, place, onClose, onDone }: BulkDialogProps) {
+export function DatasetDialog({ acting, onClose, onDone }: BulkDialogProps) {
+  const { place, words } = acting;
   const datasets = useQuery(datasetsQuery(place)).data ?? [];
   const [chosen, setChosen] = useState("");
   const [name, setName] = useState("");
@@ -150,12 +96,11 @@ export function DatasetDialog({ ids, words, place, onClose, onDone }: BulkDialog
         const wanted = name.trim();
         if (chosen === "" && wanted === "") {
           setFault("Enter a name first.");
-          throw new Error("The new dataset has no name.");
+          return "";
         }
-        const dataset = datasets.find((one) => one.id === chosen) ?? (await makeDataset(place, wanted));
-        const { added, known } = await addToDataset(place, ids, dataset.id);
-        toast(addedWords(added, known, dataset.name));
+        await acting.addTo(await datasetOf(place, datasets.find((one) => one.id === chosen), wanted));
         onDone();
+        return null;
       }}
     >
       <Select label="Dataset" value={chosen} options={datasets} onChange={setChosen} none="A new dataset" />

@@ -3,14 +3,19 @@ import { useEffect, useId, useRef, useState, type FormEvent, type ReactNode } fr
 import { Button } from "../../../design/Button";
 import { Field } from "../../../design/Field";
 import { DENSITIES, prefer, preferences, type Density } from "../../../lib/preferences";
-import { readVersion } from "../../../lib/version";
+import { versionWords } from "../../../design/VersionControlWords";
 import { BUILT_IN_IDS, columnOf, isBuiltIn, toggled } from "../columns";
 import type { LogsState } from "../url";
 import style from "./DisplayMenu.module.css";
 
-export interface DisplayProps {
+interface StateProps {
   readonly state: LogsState;
   readonly change: (changed: Partial<LogsState>) => void;
+}
+
+export interface DisplayProps extends StateProps {
+  /** Opens the choice of a version. */
+  readonly onChooseVersion: () => void;
 }
 
 const ROWS: Readonly<Record<Density, string>> = { compact: "Compact", regular: "Regular", roomy: "Roomy" };
@@ -74,7 +79,7 @@ function Line({ label, placeholder, start, action, check, onDone, children }: Li
   );
 }
 
-function Columns({ state, change }: DisplayProps) {
+function Columns({ state, change }: StateProps) {
   const shown = state.columns.map((column) => column.id);
   const all = [...BUILT_IN_IDS, ...shown.filter((id) => !isBuiltIn(id))];
   return (
@@ -94,11 +99,8 @@ function Columns({ state, change }: DisplayProps) {
   );
 }
 
-const checkVersion = (text: string): string | null =>
-  readVersion(text).kind === "unknown" ? "Enter a moment such as 2026-05-04T10:00Z, or a transaction id." : null;
-
-/** What is typed: a further column, the path of the groups, and the version. */
-function Lines({ state, change, onDone }: DisplayProps & { readonly onDone: () => void }) {
+/** What is typed: a further column, and the path of the groups. */
+function Lines({ state, change, onDone }: StateProps & { readonly onDone: () => void }) {
   return (
     <>
       <Line
@@ -123,18 +125,6 @@ function Lines({ state, change, onDone }: DisplayProps & { readonly onDone: () =
           onDone();
         }}
       />
-      <Line
-        key={`version ${state.version}`}
-        label="As of a moment or a transaction"
-        placeholder="Now"
-        start={state.version}
-        action="Show"
-        check={checkVersion}
-        onDone={(version) => {
-          change({ version });
-          onDone();
-        }}
-      />
     </>
   );
 }
@@ -146,7 +136,7 @@ interface DisplayFormProps extends DisplayProps {
   readonly onShown: () => void;
 }
 
-export function DisplayForm({ state, change, onDone, onShown }: DisplayFormProps) {
+export function DisplayForm({ state, change, onChooseVersion, onDone, onShown }: DisplayFormProps) {
   const density = preferences.value.density;
   const form = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -172,6 +162,18 @@ export function DisplayForm({ state, change, onDone, onShown }: DisplayFormProps
       />
       <Columns state={state} change={change} />
       <Lines {...{ state, change, onDone }} />
+      <div className={style["version"]}>
+        <span>As of {state.version === "" ? "now" : (versionWords(state.version) ?? state.version)}</span>
+        <Button
+          icon="history"
+          onClick={() => {
+            onDone();
+            onChooseVersion();
+          }}
+        >
+          Show an earlier state
+        </Button>
+      </div>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 // The menu that downloads what the list finds.
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { Icon } from "../../../design/Icon";
 import { Menu } from "../../../design/Menu";
 import { toast } from "../../../design/Toast";

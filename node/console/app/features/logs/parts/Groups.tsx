@@ -13,8 +13,9 @@ import { Loaded } from "../../../design/Loaded";
 import { Skeleton } from "../../../design/Skeleton";
 import { useCommands } from "../../../lib/commands";
 import { duration, exactCount, money, shortCount } from "../../../lib/numbers";
-import { groupsQuery } from "../queries";
-import { GROUPS, type LogsRequest } from "../request";
+import { groupsQuery } from "../laterQueries";
+import { GROUPS } from "../laterRequests";
+import type { LogsRequest } from "../request";
 import type { LogsState } from "../url";
 import { lineOf } from "../values";
 import { Line, When } from "./cells";
@@ -47,7 +48,7 @@ function columnsOf(request: LogsRequest): readonly GridColumn<LogGroup>[] {
     { id: "duration", title: "p95 duration", ...number, width: 112, cell: (group) => duration(group.duration) },
     { id: "tokens", title: "Tokens", ...number, cell: ({ tokens }) => <span title={exactCount(tokens)}>{shortCount(tokens)}</span> },
     { id: "cost", title: "Cost", ...number, cell: ({ cost }) => money(cost) },
-    { id: "newest", title: "Newest", width: 128, cell: ({ newest }) => <When at={newest} /> },
+    { id: "newest", title: "Newest", width: 148, cell: ({ newest }) => <When at={newest} /> },
   ];
 }
 

@@ -10,7 +10,6 @@ import { isHeldBack, letGo, whenIdle } from "../../../lib/first";
 import { useFrozenAddress } from "../../../lib/frozen";
 import { frozen } from "../../../lib/range";
 import { announce } from "../../../lib/store";
-import type { Place } from "../bulk";
 import { columnOf, toggled } from "../columns";
 import { logsCommands } from "../commands";
 import { useExplain } from "../explain";
@@ -20,14 +19,13 @@ import { hasPages, SORTED_ROWS, type LogsRequest } from "../request";
 import type { LogsScreenProps } from "../screen";
 import { logsUrl } from "../url";
 import { usePanel } from "../usePanel";
-import { chosenRows, useChanges, useGridState, useRequest, useScope, useUnderstood, useUndo, type Changes } from "../useLogs";
+import { useChanges, useGridState, useRequest, useScope, useUnderstood, useUndo, type Changes } from "../useLogs";
 import { useRows, type Rows } from "../useRows";
 import { Bar, Live, Note } from "./Bar";
 import { countWords, type BulkAction } from "./chosen";
-import { BulkBar, BulkDialog, Facets, Groups, Histogram, laterParts, Panel } from "./later";
+import { Bulk, Facets, Groups, Histogram, Jobs, laterParts, Panel, VersionControl } from "./later";
 import style from "./Logs.module.css";
 import { RowsList } from "./Rows";
-import { VersionNote } from "./VersionNote";
 
 export interface LogsProps extends LogsScreenProps {
   readonly project: NamedProject;
@@ -68,37 +66,8 @@ function useFirst({ reading }: Rows, isGrouped: boolean): void {
   }, []);
 }
 
-interface BulkProps {
-  readonly place: Place;
-  readonly grid: GridState;
-  readonly rows: readonly LogRow[];
-  readonly request: LogsRequest;
-  readonly action: BulkAction;
-  readonly onAction: (action: BulkAction) => void;
-}
-
-/** What can be done with the selected rows, or with the current one. */
-function Bulk({ place, grid, rows, request, action, onAction }: BulkProps) {
-  const selected = grid.selection.ids.value;
-  const current = grid.cursor.at.peek();
-  const keys = selected.size > 0 ? [...selected] : current === null ? [] : [current];
-  const chosen = chosenRows(rows, keys, request.shape);
-  return (
-    <>
-      {selected.size > 0 && (
-        <BulkBar chosen={chosen} onAction={onAction} onClear={() => grid.selection.clear()} />
-      )}
-      {action !== "none" && chosen.keys.length > 0 && (
-        <BulkDialog
-          key={action}
-          {...{ action, chosen, place }}
-          onClose={() => onAction("none")}
-          onDone={() => grid.selection.clear()}
-        />
-      )}
-    </>
-  );
-}
+/** Whether a sort without pages has left rows out. */
+const isCut = ({ sort }: { readonly sort: string }, count: number): boolean => !hasPages(sort) && count >= SORTED_ROWS;
 
 interface NotesProps {
   readonly state: LogsProps["state"];
@@ -118,17 +87,35 @@ function Notes({ state, change, count, faulty }: NotesProps) {
           The column {faulty} cannot be read.
         </Note>
       )}
-      {state.version !== "" && <VersionNote version={state.version} onBack={() => change({ version: "" })} />}
       {state.group !== "" && (
         <Note action="Show without groups" onAction={() => change({ group: "" })}>
           Grouped by {state.group}
         </Note>
       )}
-      {state.group === "" && !hasPages(state.sort) && count >= SORTED_ROWS && (
+      {state.group === "" && isCut(state, count) && (
         <Note action="Newest first" onAction={() => change({ sort: "" })}>
           The first {SORTED_ROWS} by {column.toLowerCase()}
         </Note>
       )}
+    </>
+  );
+}
+
+interface BandsProps extends Pick<NotesProps, "state" | "change"> {
+  readonly isChoosing: boolean;
+  readonly onChoosing: (isChoosing: boolean) => void;
+  readonly isFirst: boolean;
+}
+
+/** The version of the list if it is the past, and the jobs that run. */
+function Bands({ state, change, isChoosing, onChoosing, isFirst }: BandsProps) {
+  const { version } = state;
+  return (
+    <>
+      {(version !== "" || isChoosing) && (
+        <VersionControl {...{ version, isChoosing, onChoosing }} onVersion={(next) => change({ version: next })} />
+      )}
+      {!isFirst && <Jobs organization={state.organization} />}
     </>
   );
 }
@@ -162,24 +149,47 @@ function useScreen(props: LogsProps) {
   return { changes, request, rows, found, grid, panel, open, close, undo, live };
 }
 
+/** What is open on the screen, and the keys that open and close it. */
+function useOpened({ grid, undo, close, panel }: ReturnType<typeof useScreen>, isPast: boolean) {
+  const [isFolded, setFolded] = useState(false);
+  const [action, setAction] = useState<BulkAction>("none");
+  const [isChoosing, setChoosing] = useState(false);
+  const isOpen = panel !== null;
+  const chooseVersion = (): void => setChoosing(true);
+  const togglePanel = (): void => setFolded((before) => !before);
+  useCommands(
+    useMemo(
+      () => logsCommands({ grid, undo, isOpen, isPast, close, act: setAction, chooseVersion, togglePanel }),
+      [grid, undo, isOpen, isPast, close],
+    ),
+  );
+  return { isFolded, isOpen, action, setAction, isChoosing, setChoosing };
+}
+
+/** Whether the facets are shown: at first where there is room. In a narrow window they would cover the list. */
+function useFacets() {
+  const shown = useState(() => matchMedia("(min-width: 75rem)").matches);
+  useEffect(() => {
+    const narrow = matchMedia("(max-width: 40rem)");
+    const hide = (): void => shown[1]((isShown) => isShown && !narrow.matches);
+    narrow.addEventListener("change", hide);
+    return () => narrow.removeEventListener("change", hide);
+  }, []);
+  return shown;
+}
+
 export function Logs(props: LogsProps) {
   const { state, project, userId, TracePanel } = props;
-  const { changes, request, rows, found, grid, panel, open, close, undo, live } = useScreen(props);
+  const screen = useScreen(props);
+  const { changes, request, rows, found, grid, panel, open, live } = screen;
+  const { isFolded, isOpen, action, setAction, isChoosing, setChoosing } = useOpened(screen, state.version !== "");
   const { change } = changes;
-  const [isFolded, setFolded] = useState(false);
-  const [hasFacets, setFacets] = useState(() => window.matchMedia("(min-width: 75rem)").matches);
-  const [action, setAction] = useState<BulkAction>("none");
+  const [hasFacets, setFacets] = useFacets();
+  const hasMore = rows.hasMore || isCut(request, found.length);
   const scope = useScope(state.organization, request);
   const understood = useUnderstood(scope, !isFilterFaulty(rows.error));
   const explain = useExplain({ grid, scope: understood, onFilter: changes.addFilter });
-  const isOpen = panel !== null;
   const isFirst = isHeldBack.value;
-  useCommands(
-    useMemo(
-      () => logsCommands({ grid, undo, isOpen, close, act: setAction, togglePanel: () => setFolded((before) => !before) }),
-      [grid, undo, isOpen, close],
-    ),
-  );
   const place = useMemo(
     () => ({ organization: state.organization, projectId: project.id }),
     [state.organization, project.id],
@@ -190,6 +200,7 @@ export function Logs(props: LogsProps) {
         {...{ state, userId, request, change, hasFacets }}
         live={<>{live}{explain.button}</>}
         onFacets={() => setFacets(!hasFacets)}
+        onChooseVersion={() => setChoosing(true)}
         projectId={project.id}
         filter={<FilterBar scope={scope} onChange={changes.onFilter} />}
         range={<TimeRange value={state.range} onChange={(range) => change({ range })} />}
@@ -197,6 +208,7 @@ export function Logs(props: LogsProps) {
       <div className={style["histogram"]}>
         {understood !== null && !isFirst && <Histogram scope={understood} onRange={(range) => change({ range })} onExplain={explain.ofRange} />}
       </div>
+      <Bands {...{ state, change, isChoosing }} onChoosing={setChoosing} isFirst={isFirst} />
       <Notes state={state} change={change} count={found.length} faulty={faultyColumn(rows.error, request)} />
       <div className={style["body"]}>
         {hasFacets && !isOpen && !explain.isOpen && understood !== null && (
@@ -208,7 +220,7 @@ export function Logs(props: LogsProps) {
           {state.group === "" ? (
             <>
               <RowsList {...changes} {...{ state, request }} projectId={project.id} grid={grid} rows={rows} onOpenRow={open} />
-              <Bulk {...{ place, grid, request, action }} rows={found} onAction={setAction} />
+              {!isFirst && <Bulk {...{ place, grid, request, action, hasMore }} rows={found} onAction={setAction} />}
             </>
           ) : (
             <Groups {...changes} state={state} request={request} />

@@ -7,7 +7,7 @@ import { useLinks } from "../../../lib/links";
 import { rangeWords } from "../../../lib/range";
 import { now, parseMoment } from "../../../lib/time";
 import { exactCount } from "../../../lib/numbers";
-import { countQuery, newestQuery } from "../queries";
+import { countQuery, newestQuery } from "../laterQueries";
 import type { LogsRequest } from "../request";
 import type { LogsState } from "../url";
 import { rangeAround, widerRange, withoutLast } from "../filtering";

@@ -7,7 +7,6 @@ import { Grid } from "../../../design/Grid";
 import type { GridState } from "../../../design/GridTypes";
 import { Loaded } from "../../../design/Loaded";
 import { Skeleton } from "../../../design/Skeleton";
-import { cellExpression } from "../filtering";
 import { nextSort, placed } from "../columns";
 import { keyOf } from "../tail";
 import type { LogsState } from "../url";
@@ -80,10 +79,12 @@ export function RowsList(props: RowsListProps) {
                 onSort={(id) => change({ sort: nextSort(state.sort, id) })}
                 onColumns={(places) => change({ columns: placed(state.columns, places) })}
                 onEnd={rows.more}
-                onCell={(row, column, isExcluded) => {
-                  const expression = cellExpression(row, column, state.columns, isExcluded);
-                  if (expression !== null) addFilter(expression);
-                }}
+                onCell={(row, column, isExcluded) =>
+                  void import("../filtering").then(({ cellExpression }) => {
+                    const expression = cellExpression(row, column, state.columns, isExcluded);
+                    if (expression !== null) addFilter(expression);
+                  })
+                }
               />
             )
           }

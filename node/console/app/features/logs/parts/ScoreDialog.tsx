@@ -1,25 +1,11 @@
 // The dialog that gives rows a score: one that the project defines, or another by its name.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { problemOf } from "../../../api/errors";
 import type { ScoreDefinition } from "../../../api/history";
 import { Field } from "../../../design/Field";
-import { toast } from "../../../design/Toast";
-import { score as scoreText } from "../../../lib/numbers";
-import { refreshLists, type Place } from "../bulk";
-import { giveScore, givenScoresQuery } from "../scoring";
-import { FormDialog, Select, type BulkDialogProps } from "./BulkDialogs";
-
-const failed = (error: unknown): void => toast(`Taking it back failed. ${problemOf(error, 0).text}`, true);
-
-async function give(place: Place, ids: readonly string[], name: string, value: number): Promise<void> {
-  const { count, undo } = await giveScore(place, ids, name, value);
-  await refreshLists(place.organization);
-  toast(`${count === 1 ? "1 row has" : `${count} rows have`} ${scoreText(value)} as ${name}.`, false, {
-    title: "Undo",
-    run: () => void undo().then(() => refreshLists(place.organization), failed),
-  });
-}
+import { FormDialog } from "../../../design/FormDialog";
+import { givenScoresQuery } from "../scoring";
+import { Select, type BulkDialogProps } from "./BulkDialogs";
 
 /** What is wrong with a value, in a sentence; null if it is a number from 0 to 1. */
 const valueFault = (text: string): string | null => {
@@ -53,8 +39,8 @@ function Value({ definition, value, fault, onValue }: ValueProps) {
   return <Select label="Value" value={value} options={options} onChange={onValue} none="Choose one" fault={fault} />;
 }
 
-export function ScoreDialog({ ids, words, place, onClose, onDone }: BulkDialogProps) {
-  const defined = useQuery(givenScoresQuery(place)).data ?? [];
+export function ScoreDialog({ acting, onClose, onDone }: BulkDialogProps) {
+  const defined = useQuery(givenScoresQuery(acting.place)).data ?? [];
   const [chosen, setChosen] = useState("");
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
@@ -63,17 +49,17 @@ export function ScoreDialog({ ids, words, place, onClose, onDone }: BulkDialogPr
   const wanted = definition?.name ?? name.trim();
   return (
     <FormDialog
-      title={`Score ${words}`}
+      title={`Score ${acting.words}`}
       action="Give the score"
       onClose={onClose}
-      isReady={() => {
+      onSubmit={async () => {
         const found = { name: wanted === "" ? "Enter a name first." : null, value: valueFault(value) };
         setFaults(found);
-        return found.name === null && found.value === null;
-      }}
-      onSubmit={async () => {
-        await give(place, ids, wanted, Number(value));
+        // each is said at its own field
+        if (found.name !== null || found.value !== null) return "";
+        await acting.score(wanted, Number(value));
         onDone();
+        return null;
       }}
     >
       {defined.length > 0 && (

@@ -1,9 +1,9 @@
 // The dialogs of the menu of views: saves a view under a name, renames it, and deletes it.
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { Button } from "../../../design/Button";
 import { Dialog, DialogActions } from "../../../design/Dialog";
 import { toast } from "../../../design/Toast";
-import { changeView, deleteView, makeView } from "../queries";
+import { changeView, deleteView, makeView } from "../laterQueries";
 import type { LogsState } from "../url";
 import { viewedState, type View } from "../views";
 import { NameDialog } from "./NameDialog";

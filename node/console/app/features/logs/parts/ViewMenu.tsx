@@ -1,14 +1,14 @@
 // The menu of views: chooses one, saves, renames and deletes.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { Icon } from "../../../design/Icon";
 import { Menu, type MenuItem } from "../../../design/Menu";
 import { toast } from "../../../design/Toast";
 import { isHeldBack } from "../../../lib/first";
-import { changeView, viewsQuery } from "../queries";
+import { viewsQuery } from "../queries";
 import type { LogsState } from "../url";
-import { builtInViews, isChanged, viewedState, viewRecord, type View } from "../views";
+import { builtInViews, isChanged, viewedState, type View } from "../views";
 import style from "./Bar.module.css";
 import { ViewDialogs } from "./later";
 import type { ViewDialog } from "./ViewDialogs";
@@ -31,7 +31,8 @@ function useViews({ state, projectId, userId }: ViewMenuProps) {
 
 async function save({ state, projectId }: ViewMenuProps, view: View): Promise<void> {
   try {
-    await changeView(state.organization, projectId, view.id, viewRecord(viewedState(state)));
+    const { saveView } = await import("../laterQueries");
+    await saveView(state.organization, projectId, view.id, viewedState(state));
     toast(`The view ${view.name} is saved.`);
   } catch (error) {
     toast(`The view was not saved. ${problemOf(error, 0).text}`, true);

@@ -7,7 +7,7 @@ import { duration, exactCount, money, NOTHING, score, shortCount } from "../../.
 import { preferences } from "../../../lib/preferences";
 import { fullMoment, now, parseMoment, shortMoment } from "../../../lib/time";
 import { BUILT_IN, columnOf, directionOf, isBuiltIn, type BuiltInId, type ColumnSpec } from "../columns";
-import { blockOf, errorLine, inputLine, lineOf, outputLine } from "../values";
+import { arrivedAt, blockOf, errorLine, inputLine, lineOf, outputLine } from "../values";
 import style from "./cells.module.css";
 
 /** When a row was made. It follows the clock and the zone by itself. */
@@ -66,6 +66,8 @@ function cellOf(id: BuiltInId, row: LogRow): ReactNode {
   switch (id) {
     case "time":
       return <When at={row.created} />;
+    case "arrived":
+      return <When at={arrivedAt(row)} />;
     case "name":
       return <Name row={row} />;
     case "input":

@@ -4,8 +4,9 @@ import { useMemo, useRef, useState, type ReactNode } from "react";
 import { Icon } from "../../../design/Icon";
 import { Menu, type MenuItem } from "../../../design/Menu";
 import { useLinks } from "../../../lib/links";
+import { atVersion } from "../../../lib/version";
 import { navigate } from "../../../lib/router";
-import { isList, isSum, measureNames, titleOf, unitOfCard, type Card as CardOf, type FixedId } from "../cards";
+import { isList, isSum, measureNames, titleOf, toneOf, unitOfCard, type Card as CardOf, type FixedId } from "../cards";
 import { listedPath, listQuery, linesQuery, type Plan, type Scope } from "../queries";
 import { isNothing, shortUnitText, shownLines, totalOf, type Drawn } from "../series";
 import { summaryOf } from "../summaries";
@@ -22,6 +23,7 @@ export interface CardProps {
   /** Null until it is known what all cards share. */
   readonly plan: Plan | null;
   readonly project: string;
+  readonly version: string;
   readonly range: string;
   /** What failed for all cards; null if nothing did. */
   readonly before: { readonly error: unknown; readonly again: () => void } | null;
@@ -32,10 +34,10 @@ export interface CardProps {
 }
 
 /** Opens the logs of what was chosen on a card. */
-function useTargets({ scope, project, plan }: CardProps) {
+function useTargets({ scope, project, version, plan }: CardProps) {
   const links = useLinks();
   const shown = { shape: scope.shape, filter: scope.filter, group: scope.group, groups: plan?.groups ?? null };
-  const hrefOf = (target: Target): string => links.logsWhere(scope.organization, project, target);
+  const hrefOf = (target: Target): string => atVersion(links.logsWhere(scope.organization, project, target), version);
   return { shown, hrefOf, open: (target: Target): void => navigate(hrefOf(target), "push") };
 }
 
@@ -147,7 +149,11 @@ function LinesCard(props: CardProps & { readonly isSeen: boolean }) {
   const { shown, open, hrefOf } = useTargets(props);
   const unit = unitOfCard(card);
   const drawn = query.data;
-  const lines = useMemo(() => (drawn === undefined ? [] : shownLines(drawn, isGrouped, chosen)), [drawn, isGrouped, chosen]);
+  const lines = useMemo(() => {
+    const found = drawn === undefined ? [] : shownLines(drawn, isGrouped, chosen);
+    const tone = isGrouped ? undefined : toneOf(card);
+    return tone === undefined ? found : found.map((line) => ({ ...line, tone }));
+  }, [drawn, isGrouped, chosen, card]);
   const lineOf = (line: string | null): string | null => (isGrouped ? line : null);
   const at = (from: number, to: number, line: string | null): void => {
     if (drawn !== undefined) open(targetOf(card, shown, bucketRange(drawn, from, to), lineOf(line)));

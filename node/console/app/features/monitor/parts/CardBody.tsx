@@ -1,7 +1,7 @@
 // What a card shows: its lines, its values or its data as a table, and what stands there while it has none.
 import type { QueryKey, UseQueryResult } from "@tanstack/react-query";
 import { useEffect, useMemo, useState, type ReactNode } from "react";
-import { isAbort, problemOf } from "../../../api/errors";
+import { isAbort, problemOf } from "../../../lib/errors";
 import { cache } from "../../../api/queries";
 import { faultOf } from "../../../api/query";
 import { Button } from "../../../design/Button";

@@ -12,6 +12,8 @@ interface CardsProps {
   readonly scope: Scope;
   readonly plan: Plan | null;
   readonly project: string;
+  /** The version that is shown, as addresses have it; empty for now. */
+  readonly version: string;
   readonly range: string;
   readonly before: { readonly error: unknown; readonly again: () => void } | null;
   readonly onArrange: (cards: readonly CardOf[]) => void;

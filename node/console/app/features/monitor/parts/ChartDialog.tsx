@@ -1,6 +1,6 @@
 // The dialog that makes or changes an own chart: its name, the expression that it measures, and its unit.
 import { useState, type FormEvent } from "react";
-import { isAbort, problemOf } from "../../../api/errors";
+import { isAbort, problemOf } from "../../../lib/errors";
 import { faultOf } from "../../../api/query";
 import { Button } from "../../../design/Button";
 import { Dialog, DialogActions } from "../../../design/Dialog";

@@ -1,7 +1,7 @@
 // The menu of dashboards: choose one, save what is shown, rename and delete.
 import { useState } from "react";
 import { changeDashboard, deleteDashboard, makeDashboard, type Owner } from "../../../api/monitor";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { cache } from "../../../api/queries";
 import { Button } from "../../../design/Button";
 import { Dialog, DialogActions } from "../../../design/Dialog";

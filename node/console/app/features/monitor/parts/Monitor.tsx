@@ -7,6 +7,7 @@ import { Empty } from "../../../design/Empty";
 import { Icon } from "../../../design/Icon";
 import { Menu } from "../../../design/Menu";
 import { TimeRange } from "../../../design/TimeRange";
+import { VersionControl } from "../../../design/VersionControl";
 import type { RowShape } from "../../../btql";
 import { useCommands } from "../../../lib/commands";
 import { useFrozenAddress } from "../../../lib/frozen";
@@ -60,9 +61,10 @@ interface RefreshProps {
   readonly refresh: Refresh;
   readonly onRefresh: (refresh: Refresh) => void;
   readonly onAgain: () => void;
+  readonly onChooseVersion: () => void;
 }
 
-function RefreshMenu({ refresh, onRefresh, onAgain }: RefreshProps) {
+function RefreshMenu({ refresh, onRefresh, onAgain, onChooseVersion }: RefreshProps) {
   return (
     <Menu
       label={`Refresh: ${REFRESH_NAMES[refresh]}`}
@@ -82,6 +84,7 @@ function RefreshMenu({ refresh, onRefresh, onAgain }: RefreshProps) {
           run: () => onRefresh(one),
         })),
         { id: "again", heading: "Now", title: "Read the cards again", run: onAgain },
+        { id: "version", heading: "The past", title: "Show an earlier state", run: onChooseVersion },
       ]}
     />
   );
@@ -148,15 +151,17 @@ function ShapeSwitch({ scope, onChange }: { readonly scope: Scope; readonly onCh
 /** Everything that the screen knows and can do. */
 function useScreen({ state, projectId, dashboard }: ShownProps) {
   const { base, settings, changes } = useSettings(state, dashboard);
-  const { present, again } = usePresent(settings.range, state.refresh);
+  const { version } = state;
+  const { present, again } = usePresent(settings.range, version === "" ? state.refresh : "");
   const owner = useMemo(() => ({ organization: state.organization, projectId }), [state.organization, projectId]);
-  const scope = useScope(owner, settings, present);
+  const scope = useScope(owner, settings, version, present);
   const { plan, error, again: planAgain } = usePlan(scope, present);
   const arranged = useCards(settings, scope, changes.change);
   const [edited, setEdited] = useState<Card | "new" | null>(null);
+  const [isChoosing, setChoosing] = useState(false);
   useCommands(
     useMemo(
-      () => monitorCommands({ undo: changes.undo, redo: changes.redo, again, add: () => setEdited("new") }),
+      () => monitorCommands({ undo: changes.undo, redo: changes.redo, again, add: () => setEdited("new"), chooseVersion: () => setChoosing(true) }),
       [changes, again],
     ),
   );
@@ -165,7 +170,7 @@ function useScreen({ state, projectId, dashboard }: ShownProps) {
     return monitorUrl.write({ ...state, refresh: "", overrides: overridden(base, fixed) });
   });
   const before = useMemo(() => (error === null ? null : { error, again: planAgain }), [error]);
-  return { base, settings, changes, again, owner, scope, plan, before, ...arranged, edited, setEdited };
+  return { base, settings, changes, again, owner, scope, plan, before, ...arranged, edited, setEdited, isChoosing, setChoosing };
 }
 
 type Screen = ReturnType<typeof useScreen>;
@@ -190,7 +195,7 @@ function EditedChart({ screen }: { readonly screen: Screen }) {
 
 function Toolbar({ props, screen }: { readonly props: ShownProps; readonly screen: Screen }) {
   const { state, projectId, dashboards, dashboard, FilterBar } = props;
-  const { base, settings, changes, again, owner, scope, cards, all, arrange, setEdited } = screen;
+  const { base, settings, changes, again, owner, scope, cards, all, arrange, setEdited, setChoosing } = screen;
   const { organization, shape, filter } = scope;
   // The bounds of the filter stay when the cards move on, so that its offers are not read again with each refresh.
   const bounds = useMemo(() => boundsOf(settings.range, Date.now()), [settings.range]);
@@ -212,7 +217,7 @@ function Toolbar({ props, screen }: { readonly props: ShownProps; readonly scree
         <ShapeSwitch scope={scope} onChange={changes.change} />
         <GroupButton scope={scope} onGroup={(group) => changes.change({ group })} />
         <TimeRange value={settings.range} onChange={(range) => changes.change({ range })} />
-        <RefreshMenu refresh={state.refresh} onRefresh={changes.setRefresh} onAgain={again} />
+        <RefreshMenu refresh={state.refresh} onRefresh={changes.setRefresh} onAgain={again} onChooseVersion={() => setChoosing(true)} />
         <AddMenu {...{ cards, all, scope }} onArrange={arrange} onOwn={() => setEdited("new")} />
       </div>
     </div>
@@ -258,6 +263,12 @@ export function Monitor(props: ShownProps) {
   return (
     <div className={style["monitor"]}>
       <Toolbar props={props} screen={screen} />
+      <VersionControl
+        version={state.version}
+        isChoosing={screen.isChoosing}
+        onChoosing={screen.setChoosing}
+        onVersion={screen.changes.setVersion}
+      />
       <Notes screen={screen} newest={newest} />
       <div className={style["scroll"]}>
         {newest === null ? (
@@ -270,6 +281,7 @@ export function Monitor(props: ShownProps) {
           <Cards
             {...{ cards, scope, plan, before }}
             project={state.project}
+            version={state.version}
             range={settings.range}
             onArrange={arrange}
             onEdit={setEdited}

@@ -1,7 +1,7 @@
 // The dialogs of the query editor.
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { Button } from "../../../design/Button";
 import { Dialog, DialogActions } from "../../../design/Dialog";
 import { toast } from "../../../design/Toast";
@@ -12,7 +12,6 @@ import { Examples } from "./Examples";
 import { LongExport } from "./LongExport";
 import { NameDialog } from "./NameDialog";
 import { PickDialog } from "./PickDialog";
-import { VersionDialog } from "./VersionDialog";
 
 export type Opened = "none" | "version" | "history" | "saved" | "name" | "examples" | "long";
 
@@ -173,19 +172,8 @@ export function Dialogs({ opened, ...props }: DialogsProps) {
   const tab = bench.tab.value;
   switch (opened) {
     case "none":
-      return null;
     case "version":
-      return (
-        <VersionDialog
-          version={tab.version}
-          newest={bench.runner.of(tab.id).value.ran?.result.transaction ?? null}
-          onVersion={(version) => {
-            bench.change({ version });
-            bench.run();
-          }}
-          onClose={onClose}
-        />
-      );
+      return null;
     case "history":
       return <HistoryDialog {...props} />;
     case "saved":

@@ -13,10 +13,12 @@ import style from "./Examples.module.css";
 
 interface ExamplesProps {
   readonly organization: string;
+  /** The heading; absent where a dialog has one. */
+  readonly title?: string;
   readonly onChoose: (part: QueryPart) => void;
 }
 
-export function Examples({ organization, onChoose }: ExamplesProps) {
+export function Examples({ organization, title, onChoose }: ExamplesProps) {
   const query = useQuery(projectsQuery(organization));
   const links = useLinks();
   return (
@@ -36,8 +38,8 @@ export function Examples({ organization, onChoose }: ExamplesProps) {
           return <Empty action={way}>There is nothing to query yet. The first trace changes that.</Empty>;
         }
         return (
-          <section className={style["examples"]} aria-labelledby="query-examples">
-            <h2 id="query-examples">Start from an example</h2>
+          <section className={style["examples"]} aria-label={title ?? "Examples"}>
+            {title !== undefined && <h2>{title}</h2>}
             <p className={style["about"]}>Each of them reads the logs of {project.name}.</p>
             <ul className={style["list"]}>
               {examplesOf(project).map((example) => (

@@ -1,6 +1,6 @@
 // The dialog that runs a long query on the server and saves its rows when they are there.
 import { useEffect, useState } from "react";
-import { isAbort, problemOf } from "../../../api/errors";
+import { isAbort, problemOf } from "../../../lib/errors";
 import { Button } from "../../../design/Button";
 import { Dialog, DialogActions } from "../../../design/Dialog";
 import { toast } from "../../../design/Toast";

@@ -97,6 +97,11 @@ export function Value(props: ValueProps) {
   }
 }
 
+function lineCount(text: string): string {
+  const lines = text.split("\n").length;
+  return `${lines} line${lines === 1 ? "" : "s"}`;
+}
+
 function Failure({ error }: { readonly error: unknown }) {
   const { message, stack } = readError(error);
   return (
@@ -106,7 +111,7 @@ function Failure({ error }: { readonly error: unknown }) {
       </div>
       {stack !== "" && (
         <details>
-          <summary>Stack, {stack.split("\n").length} lines</summary>
+          <summary>Stack, {lineCount(stack)}</summary>
           <Plain text={stack} label="Stack of the error" />
         </details>
       )}

@@ -1,7 +1,7 @@
 // What is known of one span: its contents in several forms, its facts, and what people say about it.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { askToSignIn } from "../../../api/gate";
 import type { Fields } from "../../../api/narrow";
 import type { SpanHead, SpanPlace } from "../../../api/spans";
@@ -70,7 +70,7 @@ function People({ place, head, row, tab, tree, project, onFilter, writing }: Peo
       <Scores place={place} projectId={project?.id ?? ""} row={row} reviews={reviews} writing={writing} />
       <Tags row={row} writing={writing} onFilter={byTag} />
       <Comments place={place} row={row} writing={writing} isWriting={tab === COMMENT_TAB} />
-      <History place={place} id={head.id} />
+      <History place={place} row={row} id={head.id} />
     </>
   );
 }
@@ -123,7 +123,7 @@ export function Detail({ head, tab, onTab, ...rest }: DetailProps) {
       {reading.isError && row === undefined && (
         <ErrorState problem={problemOf(reading.error, Date.now())} onRetry={() => void reading.refetch()} onSignIn={() => void askToSignIn()} />
       )}
-      {row === undefined && reading.isPending && <Skeleton lines={LINES} />}
+      {row === undefined && reading.isPending && <div className={style["waiting"]}><Skeleton lines={LINES} /></div>}
       {row === null && <p className={style["empty"]}>The span is gone. A retention rule or somebody has deleted it.</p>}
       {row !== undefined && row !== null && head !== undefined && (
         <div className={reading.isPlaceholderData ? style["old"] : undefined}>

@@ -1,7 +1,7 @@
 // The difference between the span and what was expected of it, or between it and another span of the trace.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import type { Fields } from "../../../api/narrow";
 import type { SpanHead, SpanPlace } from "../../../api/spans";
 import { Diff } from "../../../design/Diff";

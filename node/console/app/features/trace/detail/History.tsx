@@ -2,7 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { EVENTS_MAX } from "../../../api/history";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
+import type { Fields } from "../../../api/narrow";
 import type { SpanPlace } from "../../../api/spans";
 import { Button } from "../../../design/Button";
 import { Diff } from "../../../design/Diff";
@@ -12,7 +13,7 @@ import { asText } from "../../../lib/json";
 import { momentOf } from "../../../lib/version";
 import { Author } from "./Author";
 import style from "./Detail.module.css";
-import { actionWords, historyOf, type Change, type HistoryEntry } from "./changes";
+import { actionWords, commentsOf, historyOf, type Change, type HistoryEntry } from "./changes";
 import { historyQuery } from "./queries";
 import { Section } from "./Section";
 
@@ -64,9 +65,15 @@ function Entry({ organization, entry: { event, changes } }: { readonly organizat
   );
 }
 
-function Entries({ place, id }: { readonly place: SpanPlace; readonly id: string }) {
+interface HistoryProps {
+  readonly place: SpanPlace;
+  readonly row: Fields;
+  readonly id: string;
+}
+
+function Entries({ place, row, id }: HistoryProps) {
   const reading = useQuery(historyQuery(place, id));
-  const entries = useMemo(() => historyOf(reading.data ?? []), [reading.data]);
+  const entries = useMemo(() => historyOf(reading.data ?? [], commentsOf(row)), [reading.data, row]);
   if (reading.isPending) return <Skeleton lines={LINES} />;
   if (reading.isError) {
     return <ErrorState problem={problemOf(reading.error, Date.now())} onRetry={() => void reading.refetch()} onSignIn={() => undefined} />;
@@ -75,16 +82,16 @@ function Entries({ place, id }: { readonly place: SpanPlace; readonly id: string
   return (
     <>
       <ol className={style["history"]} aria-label="Writes to the span, the newest first">
-        {entries.map((entry) => (
-          <Entry key={entry.event.transaction} organization={place.organization} entry={entry} />
+        {entries.map((entry, index) => (
+          <Entry key={`${entry.event.transaction} ${index}`} organization={place.organization} entry={entry} />
         ))}
       </ol>
-      {entries.length === EVENTS_MAX && <p className={style["none"]}>These are the newest {EVENTS_MAX} writes.</p>}
+      {reading.data.length === EVENTS_MAX && <p className={style["none"]}>These are the newest {EVENTS_MAX} writes.</p>}
     </>
   );
 }
 
-export function History({ place, id }: { readonly place: SpanPlace; readonly id: string }) {
+export function History(props: HistoryProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <Section
@@ -95,7 +102,7 @@ export function History({ place, id }: { readonly place: SpanPlace; readonly id:
         </Button>
       }
     >
-      {isOpen && <Entries place={place} id={id} />}
+      {isOpen && <Entries {...props} />}
     </Section>
   );
 }

@@ -1,7 +1,7 @@
 // An image, a recording, a film or a file of a span: shown where its bytes are here, else a link that says where it leads.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { Dialog } from "../../../design/Dialog";
 import type { Media, MediaKind } from "../messages/forms";
 import { kindOf } from "../messages/media";

@@ -1,13 +1,14 @@
 // The tags and comments of a span, with fields to add some.
 import { useEffect, useRef, useState } from "react";
 import { userIn } from "../../../api/history";
-import { isRecord, textOrNull, type Fields } from "../../../api/narrow";
+import { textOrNull, type Fields } from "../../../api/narrow";
 import type { SpanPlace } from "../../../api/spans";
 import { Button, IconButton } from "../../../design/Button";
 import { parseMoment } from "../../../lib/time";
 import { Author } from "./Author";
 import style from "./Detail.module.css";
 import { Section } from "./Section";
+import { commentsOf, textOfComment } from "./changes";
 import { tagsOf, type Writing } from "./useWriting";
 
 interface TagsProps {
@@ -56,15 +57,6 @@ export function Tags({ row, writing, onFilter }: TagsProps) {
     </Section>
   );
 }
-
-const commentsOf = (row: Fields): readonly Fields[] =>
-  Array.isArray(row["comments"]) ? row["comments"].filter(isRecord) : [];
-
-const textOfComment = (comment: Fields): string => {
-  const inner = comment["comment"];
-  const text = isRecord(inner) ? inner["text"] : inner;
-  return typeof text === "string" ? text : JSON.stringify(comment);
-};
 
 interface CommentsProps {
   readonly place: SpanPlace;

@@ -98,22 +98,43 @@ function NewScore({ onGive }: { readonly onGive: Writing["giveScore"] }) {
   );
 }
 
-/** The scores that each reviewer gave in a review of the span. */
+/** The reviewer in the name that the server gives a review. */
+const reviewerIn = (name: string): string => name.replace(/^Review by /, "");
+
+/** The scores that reviewers gave the span, side by side. Those that one may not see are absent. */
 function Reviews({ place, reviews }: { readonly place: SpanPlace; readonly reviews: readonly SpanHead[] }) {
-  return reviews.map((review) => (
-    <div key={review.id} role="group" aria-label={review.name}>
-      <h4 className={style["subheading"]}>
-        {review.name} <Author organization={place.organization} userId="" source="" at={parseMoment(review.created)} />
-      </h4>
-      <dl className={style["pairs"]}>
-        {review.scores.map(([name, value]) => (
-          <Pair key={name} name={name}>
-            {score(value)}
-          </Pair>
-        ))}
-      </dl>
+  const names = [...new Set(reviews.flatMap((review) => review.scores.map(([name]) => name)))];
+  if (reviews.length === 0) return null;
+  return (
+    <div className={style["reviews"]} role="region" aria-label="Reviews" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Reviewer</th>
+            {names.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+            <th scope="col">Time</th>
+          </tr>
+        </thead>
+        <tbody>
+          {reviews.map((review) => (
+            <tr key={review.id}>
+              <th scope="row">{reviewerIn(review.name)}</th>
+              {names.map((name) => (
+                <td key={name}>{score(review.scores.find(([one]) => one === name)?.[1] ?? null)}</td>
+              ))}
+              <td>
+                <Author organization={place.organization} userId="" source="" at={parseMoment(review.created)} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </div>
-  ));
+  );
 }
 
 interface ScoresProps {

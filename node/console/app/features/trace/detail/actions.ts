@@ -20,7 +20,7 @@ interface Request {
 
 const reading = (origin: string, place: SpanPlace, id: string): Request => ({
   url: `${origin}/btql`,
-  body: { query: queryOf(place, id) },
+  body: { query: queryOf(place, id), ...(place.version === "" ? {} : { version: place.version }) },
 });
 
 /** Characters of a command that would act on the terminal into which it is pasted. JSON can name them instead. */

@@ -1,7 +1,8 @@
 // Turns the writes to a row into what each of them changed, and finds who gave each score.
-import type { RowEvent } from "../../../api/history";
-import { isRecord, type Fields } from "../../../api/narrow";
+import { userIn, type RowEvent } from "../../../api/history";
+import { isRecord, textOrNull, type Fields } from "../../../api/narrow";
 import { Exact, printJson } from "../../../lib/json";
+import { transactionAt } from "../../../lib/version";
 
 export interface Change {
   readonly field: string;
@@ -50,10 +51,35 @@ function afterEvent({ action, columns }: RowEvent, field: string, before: unknow
   return written === null ? before : merged(before, written);
 }
 
-/** The history of a row, the newest first as the events are. */
-export function historyOf(events: readonly RowEvent[]): readonly HistoryEntry[] {
+/** The comments of a row. */
+export const commentsOf = (row: Fields): readonly Fields[] =>
+  Array.isArray(row["comments"]) ? row["comments"].filter(isRecord) : [];
+
+export function textOfComment(comment: Fields): string {
+  const inner = comment["comment"];
+  const text = isRecord(inner) ? inner["text"] : inner;
+  return typeof text === "string" ? text : JSON.stringify(comment);
+}
+
+/** Comments as entries of the history: they are rows of their own, so that they are not among the writes to the row. */
+const commentEntries = (comments: readonly Fields[]): readonly HistoryEntry[] =>
+  comments.map((comment) => {
+    // One that was sent a moment ago has no transaction yet.
+    const made = new Date(textOrNull(comment, "created") ?? 0);
+    const transaction = textOrNull(comment, "_xact_id") ?? transactionAt(made);
+    const source = textOrNull(comment, "source") ?? "";
+    const event = { transaction, action: "comment", source, userId: userIn(comment["metadata"]), columns: comment };
+    return { event, changes: [{ field: "comment", before: null, after: textOfComment(comment) }] };
+  });
+
+/** Orders transaction ids, which are numbers of up to 20 digits, the newest first. */
+const byNewest = (a: HistoryEntry, b: HistoryEntry): number =>
+  b.event.transaction.padStart(20, "0").localeCompare(a.event.transaction.padStart(20, "0"), "en");
+
+/** The history of a row with its comments, the newest first. */
+export function historyOf(events: readonly RowEvent[], comments: readonly Fields[] = []): readonly HistoryEntry[] {
   const state = new Map<string, unknown>();
-  const entries = [...events].reverse().map((event) => {
+  const entries = [...events].reverse().map((event): HistoryEntry => {
     const changes = FIELDS.flatMap((field) => {
       const before = state.get(field) ?? null;
       const after = afterEvent(event, field, before);
@@ -62,7 +88,7 @@ export function historyOf(events: readonly RowEvent[]): readonly HistoryEntry[] 
     });
     return { event, changes };
   });
-  return entries.reverse();
+  return [...entries.reverse(), ...commentEntries(comments)].sort(byNewest);
 }
 
 /** The newest write of each score, by the name of the score. */
@@ -82,6 +108,6 @@ const SOURCES: Readonly<Record<string, string>> = { app: "in the console", api: 
 export const sourceWords = (source: string): string =>
   source === "" ? "" : (SOURCES[source] ?? `from ${source}`);
 
-const ACTIONS: Readonly<Record<string, string>> = { upsert: "Written", insert: "Written", merge: "Changed", delete: "Deleted" };
+const ACTIONS: Readonly<Record<string, string>> = { upsert: "Written", insert: "Written", merge: "Changed", delete: "Deleted", comment: "Commented" };
 
 export const actionWords = (action: string): string => ACTIONS[action] ?? "Written";

@@ -7,6 +7,7 @@ import type { SpanPlace } from "../../../api/spans";
 import { parseJson } from "../../../lib/json";
 import { asCurl, asPython, asTypeScript, callAsPython, modelCallOf, queryOf } from "./actions";
 import { attachmentsOf } from "./attachments";
+import { transactionAt } from "../../../lib/version";
 import { historyOf, scoreEvents } from "./changes";
 import { readError } from "./errors";
 import { editedText, readExpected } from "./expected";
@@ -64,6 +65,16 @@ test("history says what each write changed", () => {
   ]);
   expect(changes[2]?.map(({ field }) => field)).toEqual(["input", "output"]);
   expect([...scoreEvents(events)].map(([name, { transaction }]) => `${name} ${transaction}`)).toEqual(["Good 3", "Tone 3"]);
+});
+
+test("comments stand among the writes, those that were sent a moment ago too", () => {
+  const at = (seconds: number): string => transactionAt(new Date(seconds * 1000));
+  const events = [event(at(300), "merge", { tags: ["x"] }), event(at(100), "upsert", { input: 1 })];
+  const comment = { id: "c", _xact_id: at(200), comment: { text: "Hello" }, source: "app", metadata: { user_id: "ann" } };
+  const sent = { created: new Date(400_000).toISOString(), comment: { text: "Now" } };
+  const entries = historyOf(events, [comment, sent]);
+  expect(entries.map((entry) => entry.event.action)).toEqual(["comment", "merge", "comment", "upsert"]);
+  expect(entries[2]).toMatchObject({ event: { userId: "ann", source: "app" }, changes: [{ field: "comment", after: "Hello" }] });
 });
 
 test("the expected output is text or JSON, and is read as it was written", () => {

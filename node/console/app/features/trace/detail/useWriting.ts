@@ -1,6 +1,6 @@
 // Writes about a span: at once on the screen, then on the server. Each write but a comment can be taken back.
 import { useQuery } from "@tanstack/react-query";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import { isRecord, type Fields } from "../../../api/narrow";
 import { cache, sessionQuery } from "../../../api/queries";
 import type { SpanPlace } from "../../../api/spans";

@@ -79,9 +79,10 @@ interface HeaderProps extends FindProps {
   readonly head: SpanHead | undefined;
   readonly menuId: string;
   readonly onAdd: () => void;
+  readonly onChooseVersion: () => void;
 }
 
-export function Header({ props, trace, head, findField, menuId, onAdd }: HeaderProps) {
+export function Header({ props, trace, head, findField, menuId, onAdd, onChooseVersion }: HeaderProps) {
   const { onStep, onClose } = props;
   const isThere = trace.tree !== null && trace.tree.spans.length > 0;
   return (
@@ -90,7 +91,7 @@ export function Header({ props, trace, head, findField, menuId, onAdd }: HeaderP
         {isThere && trace.tree !== null ? <Facts tree={trace.tree} /> : <h2 className={style["name"]}>Trace</h2>}
         <span className={style["ways"]}>
           {isThere && (
-            <Menu label="Actions of the trace" button="Actions" buttonId={menuId} items={itemsOf(props, trace, head, onAdd)} />
+            <Menu label="Actions of the trace" button="Actions" buttonId={menuId} items={itemsOf(props, trace, head, { add: onAdd, chooseVersion: onChooseVersion })} />
           )}
           {onStep !== undefined && (
             <>

@@ -61,8 +61,8 @@ function Step({ trace, tree, span, read, shared }: {
   const asMessage = (role: string, value: unknown): readonly Message[] => [
     { role, name: "", parts: typeof value === "string" ? [{ kind: "text", text: value }] : [{ kind: "other", value }] },
   ];
-  const given = read === undefined || read === null || read.input == null ? [] : (input ?? asMessage("input", read.input));
-  const returned = read === undefined || read === null || read.output == null ? [] : (output ?? asMessage("output", read.output));
+  const given = read === undefined || read === null || read.input == null ? [] : (input ?? asMessage("Input", read.input));
+  const returned = read === undefined || read === null || read.output == null ? [] : (output ?? asMessage("Output", read.output));
   return (
     <li className={style["step"]}>
       <Button look="quiet" aria-pressed={span === trace.selected} onClick={() => trace.select(span)}>
@@ -71,6 +71,7 @@ function Step({ trace, tree, span, read, shared }: {
         {head?.hasError === true ? " · error" : ""}
       </Button>
       {read === undefined && <p className={style["reading"]}>Reading</p>}
+      {read != null && given.length + returned.length === 0 && <p className={style["reading"]}>No input or output</p>}
       <Conversation messages={[...given, ...returned]} shared={shared} />
     </li>
   );

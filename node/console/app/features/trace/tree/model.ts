@@ -60,6 +60,9 @@ interface Times {
   readonly last: number;
 }
 
+/** Whether a span is a review, which people write when the trace is long over: its time says nothing of the trace. */
+const isAfterwards = ({ type, start }: SpanHead): boolean => type === "review" && start === null;
+
 function timesOf(spans: readonly SpanHead[]): Times {
   const begin = new Float64Array(spans.length);
   const end = new Float64Array(spans.length);
@@ -71,10 +74,14 @@ function timesOf(spans: readonly SpanHead[]): Times {
     begin[index] = start;
     end[index] = span.end === null ? NaN : Math.max(span.end, start);
     isOpen[index] = span.end === null && span.start !== null ? 1 : 0;
+    if (isAfterwards(span)) return;
     first = Math.min(first, start);
     last = Math.max(last, span.end ?? start);
   });
-  if (spans.length === 0) [first, last] = [0, 0];
+  if (last < first) first = last = begin[0] ?? 0;
+  spans.forEach((span, index) => {
+    if (isAfterwards(span)) begin[index] = last;
+  });
   for (let index = 0; index < spans.length; index += 1) {
     if (!Number.isNaN(end[index])) continue;
     end[index] = isOpen[index] === 1 ? last : (begin[index] ?? 0);

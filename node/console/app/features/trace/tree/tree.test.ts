@@ -65,6 +65,13 @@ test("a span without an end lasts to the end of the trace so far", () => {
   expect([tree.end[index], tree.isOpen[index]]).toEqual([4, 1]);
 });
 
+test("a review does not lengthen the trace that was over before it", () => {
+  const review = { ...span("review", "root", 0, 0), type: "review", start: null, end: null, created: "1970-01-01T01:00:00Z" };
+  const tree = treeOf([span("root", null, 0, 4), review]);
+  const index = tree.indexOf.get("review") ?? NONE;
+  expect([tree.last, tree.begin[index], tree.end[index]]).toEqual([4, 4, 4]);
+});
+
 const anySpans = fc
   .array(fc.record({ parent: fc.nat(30), start: fc.nat(100), length: fc.nat(50) }), { maxLength: 30 })
   .map((drawn) => drawn.map((one, index) => span(`s${index}`, `s${one.parent}`, one.start, one.start + one.length)));

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { ButtonLink } from "../../../design/Button";
 import { Icon } from "../../../design/Icon";
+import { Skeleton } from "../../../design/Skeleton";
 import { useLinks } from "../../../lib/links";
 import { preferences } from "../../../lib/preferences";
 import { fullMoment, now, parseMoment, shortMoment } from "../../../lib/time";
@@ -40,7 +41,8 @@ function Open({ organization, project, isNew }: OpenProps) {
 }
 
 interface ArrivalLineProps {
-  readonly arrival: Arrival;
+  /** Null before it is known. */
+  readonly arrival: Arrival | null;
   readonly organization: string;
   /** The project that the code names. */
   readonly project: string;
@@ -49,7 +51,9 @@ interface ArrivalLineProps {
 export function ArrivalLine({ arrival, organization, project }: ArrivalLineProps) {
   return (
     <section className={style["line"]} aria-label="Traces that have arrived" role="status">
-      {arrival.kind === "waiting" ? (
+      {arrival === null ? (
+        <Skeleton lines={[[24], [40]]} />
+      ) : arrival.kind === "waiting" ? (
         <>
           <h2>Waiting for the first trace</h2>
           <p>Run the code of step 3. This page looks every 2 seconds and shows the trace when it is there.</p>

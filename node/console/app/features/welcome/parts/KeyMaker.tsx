@@ -1,6 +1,6 @@
 // Makes a key and shows it this once.
 import { useState, type FormEvent } from "react";
-import { problemOf } from "../../../api/errors";
+import { problemOf } from "../../../lib/errors";
 import type { MadeKey } from "../../../api/schema";
 import { Button } from "../../../design/Button";
 import { Copy } from "../../../design/Copy";

@@ -1,1 +1,0 @@
-var e={bar:`_bar_xjvcb_3`,count:`_count_xjvcb_21`,select:`_select_xjvcb_26`,form:`_form_xjvcb_35`,field:`_field_xjvcb_40`,fault:`_fault_xjvcb_49`};export{e as t};

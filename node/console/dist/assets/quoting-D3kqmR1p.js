@@ -1,1 +1,0 @@
-var e=e=>e.length>0&&!/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Surrogate}]/u.test(e),t=e=>/^[\w./:@%+=,-]+$/.test(e)?e:`'${e.replaceAll(`'`,`'\\''`)}'`,n=e=>JSON.stringify(e),r=e=>encodeURIComponent(e).replace(/[!'()*]/g,e=>`%${e.charCodeAt(0).toString(16).toUpperCase()}`);export{t as i,r as n,n as r,e as t};

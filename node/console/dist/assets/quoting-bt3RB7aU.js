@@ -1,0 +1,1 @@
+var e=e=>e.length>0&&!/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Surrogate}]/u.test(e),t=e=>/^[\w./:@%+=,-]+$/.test(e)?e:`'${e.replaceAll(`'`,`'\\''`)}'`,n=e=>JSON.stringify(e),r=e=>n(e).replace(/#(?=[{$@])/g,`\\#`),i=e=>encodeURIComponent(e).replace(/[!'()*]/g,e=>`%${e.charCodeAt(0).toString(16).toUpperCase()}`);export{t as a,r as i,i as n,n as r,e as t};

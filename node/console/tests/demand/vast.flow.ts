@@ -1,0 +1,57 @@
+// First rows and facets of a project with very many spans, in browsers that have nothing cached.
+import type { Page } from "playwright-core";
+import { beforeAll, expect, inject, vi } from "vitest";
+import { WIDE_ROWS } from "../seed";
+import { Api } from "../support/api";
+import { plantWide } from "../support/bulk";
+import { flow } from "../support/flow";
+import { logsPath } from "../support/logs";
+import { fetched, listQuery, load, noteFirstRows } from "../support/speed";
+import { milliseconds } from "../support/times";
+
+const { base, seed, environment } = inject("stage");
+const api = new Api(base, seed.people.ann.key);
+const ROUNDS = 12;
+const HOURS_MS = 4 * 3_600_000;
+
+vi.setConfig({ testTimeout: HOURS_MS });
+
+beforeAll(async () => {
+  const started = performance.now();
+  await plantWide(api, seed.wide, { from: WIDE_ROWS, to: Math.max(WIDE_ROWS, environment.wideRows) });
+  console.log(`planted ${environment.wideRows.toLocaleString("en-US")} spans in ${Math.round((performance.now() - started) / 1000)} s`);
+}, HOURS_MS);
+
+/** Waits for the counts of all facets, and returns when they were there, counted from the start of the navigation. */
+async function facetsShown(page: Page): Promise<number> {
+  const facets = page.getByRole("complementary", { name: "Facets" });
+  await facets.getByRole("button", { name: /^Without errors, [\d,.]+\w? traces$/ }).waitFor();
+  for (const path of ["metadata.model", "span_attributes.type"]) {
+    await facets.getByRole("list", { name: `Values of ${path}` }).getByRole("button", { name: / traces$/ }).first().waitFor();
+  }
+  return page.evaluate(() => performance.now());
+}
+
+const quarter = (times: readonly number[]): number =>
+  [...times].sort((one, other) => one - other)[Math.ceil(times.length * 0.75) - 1] ?? Number.NaN;
+
+const line = (what: string, times: readonly number[]): string =>
+  `${milliseconds(quarter(times)).padStart(9)}  p75 of ${what}: ${times.map((time) => Math.round(time)).join(", ")}`;
+
+flow("first rows and facets of very many spans", async (acted) => {
+  const path = logsPath(acted, seed.wide);
+  const [rows, facets, alone]: [number[], number[], number[]] = [[], [], []];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const context = await acted.enter(acted.seed.people.ann);
+    await context.addInitScript(noteFirstRows);
+    const page = await context.newPage();
+    rows.push((await load(page, path)).milliseconds);
+    facets.push(await facetsShown(page));
+    alone.push(await fetched(page, "/btql", { query: listQuery(seed.wide, "") }));
+    await context.close();
+  }
+  const [counted] = await acted.api.query(`SELECT count(1) AS n FROM project_logs('${seed.wide.id}')`);
+  const all = [line("first rows", rows), line("facets", facets), line("the query of the list alone", alone)];
+  console.log([`${JSON.stringify(counted)} spans, ${ROUNDS} loads`, ...all].join("\n"));
+  expect(counted).toMatchObject({ n: Math.max(WIDE_ROWS, environment.wideRows) });
+});

@@ -15,9 +15,12 @@ const LATER = {
   chart: /\/node_modules\/uplot\/|\/app\/design\/LineChart/,
 };
 
+/** What every screen needs of the packages. Lists of queries are left to the few screens that have some. */
+const LIBRARIES = /\/node_modules\/(?:preact|@preact|@tanstack|react|react-dom)\/(?!.*\/(?:queriesObserver|useQueries)\.)/;
+
 /** What every screen needs, or the frame around it. What only some screens need gets chunks of its own. */
 const SHELL =
-  /\/app\/(?:frame\/|lib\/|api\/(?:client|gate|narrow|queries|reads|schema)\.|design\/(?:Button|classes|Copy|Dialog|Empty|ErrorState|Field|Icon|Kbd|Loaded|Menu|Skeleton|Toast|base|tokens)\.)/;
+  /\/app\/(?:frame\/|lib\/|api\/(?:client|gate|narrow|queries|reads|schema)\.|design\/(?:Button|classes|Copy|Dialog|Empty|ErrorState|Field|Icon|Kbd|Loaded|Menu|ScreenSkeleton|Skeleton|Toast|base|tokens)\.)/;
 
 /** Parts of lib and of the frame that only some screens need, or that are opened later. */
 const SHELL_LATER = /\/app\/(?:frame\/(?:Palette|ranking|ReviewScreens|SettingsScreens)\.|lib\/(?:buckets|yaml|range|rangeWords|selection|version|trace|quoting|csv|diff)\.)/;
@@ -46,11 +49,12 @@ export default defineConfig({
         },
         codeSplitting: {
           groups: [
-            { name: "libraries", test: /\/node_modules\/(?:preact|@preact|@tanstack|react|react-dom)\// },
+            { name: "libraries", test: LIBRARIES },
             { name: "shell", test: (id) => SHELL.test(id) && !SHELL_LATER.test(id) },
             { name: "grid", test: /\/app\/(?:design\/Grid|lib\/selection\.)/ },
-            { name: "filter", test: /\/app\/(?:btql\/(?!completion|words)|design\/(?:Combobox|ComboboxLogic|Popover|TimeRange)\.|lib\/(?:range|version)\.|api\/(?:query|rows)\.)/ },
+            { name: "filter", test: /\/app\/(?:btql\/(?!completion|toggles|words)|design\/(?:Combobox|ComboboxLogic|PopoverLogic|TimeRange)\.|lib\/(?:range|version)\.|api\/(?:query|rows)\.)/ },
             { name: "logs", test: /\/features\/logs\/(?:faults|hidden|kept|opening|queries|request|tail|views)\./ },
+            { name: "filterbar", test: /\/features\/logs\/filter\/(?:fields|FilterBar|index|queries|scope)\./ },
             { name: "viewers", test: /\/app\/design\/(?:Json|Markdown|Diff)/ },
             { name: "chart", test: (id) => LATER.chart.test(id) },
           ],

@@ -1,7 +1,6 @@
 // Changes of filters: a condition is added, taken away or exchanged.
-import { chipOf, textOfChips, type Chip, type Condition } from "./chips";
+import { chipOf, type Chip, type Condition } from "./chips";
 import type { Scalar, Step } from "./tree";
-import { called } from "./write";
 
 /** What a row of the list is. */
 export type RowShape = "traces" | "spans";
@@ -13,7 +12,7 @@ export const condition = (
 ): Condition => ({ path, operator, values, isNegated: false, span: "same" });
 
 /** Whether a chip takes part in the conditions that one span must fulfil together. */
-const isPlain = (chip: Chip): boolean =>
+export const isPlain = (chip: Chip): boolean =>
   chip.condition === null
     ? !["singlespanfilter", "matchingspansfilter"].includes(chip.tree.op)
     : chip.condition.span === "same";
@@ -36,38 +35,6 @@ export function excluded(found: Condition, shape: RowShape): Condition {
   return { ...found, isNegated: !found.isNegated };
 }
 
-const key = (one: Condition): string => JSON.stringify([one.path, one.operator, one.values, one.isNegated]);
-
-/** Whether two conditions are alike apart from the spans that they ask. */
-export const isAlike = (one: Condition, other: Condition): boolean => key(one) === key(other);
-
-/** How a filter holds a condition: as it is, or left out. */
-export function stateOf(chips: readonly Chip[], found: Condition, shape: RowShape): "with" | "without" | "none" {
-  const without = excluded(found, shape);
-  for (const { condition: held } of chips) {
-    if (held === null) continue;
-    if (isAlike(held, found) && held.span !== "no") return "with";
-    if (isAlike(held, without) && (held.span === "no") === (without.span === "no")) return "without";
-  }
-  return "none";
-}
-
-const isAbout = (chip: Chip, found: Condition, shape: RowShape): boolean =>
-  stateOf([chip], found, shape) !== "none";
-
-/** Adds a condition, or the one that excludes it. If the filter holds it already, it is taken away. */
-export function toggled(
-  chips: readonly Chip[],
-  found: Condition,
-  isExcluded: boolean,
-  shape: RowShape,
-): readonly Chip[] {
-  const before = stateOf(chips, found, shape);
-  const rest = chips.filter((chip) => !isAbout(chip, found, shape));
-  if (before === (isExcluded ? "without" : "with")) return rest;
-  return [...rest, chipOf(isExcluded ? excluded(found, shape) : placed(rest, found, shape))];
-}
-
 export const withChip = (chips: readonly Chip[], added: Condition, shape: RowShape): readonly Chip[] => [
   ...chips,
   chipOf(placed(chips, added, shape)),
@@ -78,25 +45,3 @@ export const withoutChip = (chips: readonly Chip[], index: number): readonly Chi
 
 export const withChanged = (chips: readonly Chip[], index: number, changed: Condition): readonly Chip[] =>
   chips.map((chip, at) => (at === index ? chipOf(changed) : chip));
-
-
-/** The chips of a range of numbers, the upper bound of which does not belong to it. */
-export function rangeChips(
-  chips: readonly Chip[],
-  path: readonly Step[],
-  from: number,
-  to: number,
-  shape: RowShape,
-): readonly Chip[] {
-  const ends = [chipOf(condition(path, "ge", from)), chipOf(condition(path, "lt", to))];
-  if (shape === "spans" || !chips.some(isPlain)) return ends;
-  const text = called("any_span", textOfChips(ends));
-  return [{ text, tree: { op: "singlespanfilter", expr: { op: "and", children: ends.map((end) => end.tree) } }, condition: null }];
-}
-
-/** Adds some chips, or takes them away if the filter has all of them. */
-export function toggledChips(chips: readonly Chip[], added: readonly Chip[]): readonly Chip[] {
-  const texts = new Set(added.map((chip) => chip.text));
-  const rest = chips.filter((chip) => !texts.has(chip.text));
-  return rest.length === chips.length - added.length ? rest : [...rest, ...added];
-}

@@ -16,20 +16,9 @@ export {
   type Condition,
   type Operator,
 } from "./chips";
-export {
-  condition,
-  excluded,
-  placed,
-  rangeChips,
-  stateOf,
-  toggled,
-  toggledChips,
-  withChanged,
-  withChip,
-  withoutChip,
-  type RowShape,
-} from "./edit";
+export { condition, excluded, placed, withChanged, withChip, withoutChip, type RowShape } from "./edit";
 export { ranked, type FieldType, type KnownField, type KnownValue } from "./known";
+export { rangeChips, stateOf, toggled, toggledChips } from "./toggles";
 export { tokens, type TextKind, type Token, type TokenKind } from "./tokens";
 export { isScalar, isTree, type Scalar, type Step, type Tree } from "./tree";
 export { called, conjunction, createdWithin, list, literal, negation, path, type Literal } from "./write";

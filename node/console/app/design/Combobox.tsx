@@ -13,7 +13,7 @@ import { classes } from "./classes";
 import style from "./Combobox.module.css";
 import { keptOption, movedOption, type ComboOption } from "./ComboboxLogic";
 import { Icon } from "./Icon";
-import { placeBeside } from "./Popover";
+import { placeBeside } from "./PopoverLogic";
 
 export type { ComboOption } from "./ComboboxLogic";
 

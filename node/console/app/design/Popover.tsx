@@ -1,22 +1,8 @@
 // A panel that lies over the page beside what opened it, by the browser's own popover.
-import { useLayoutEffect, useRef, useState, type ReactNode, type RefObject } from "react";
+import { useLayoutEffect, useRef, type ReactNode, type RefObject } from "react";
 import { classes } from "./classes";
 import style from "./Popover.module.css";
-
-const GAP = 4;
-
-/** Puts a panel below an element, or above it where there is no room, and within the window. */
-export function placeBeside(panel: HTMLElement, anchor: HTMLElement): void {
-  const at = anchor.getBoundingClientRect();
-  const { offsetWidth: width, offsetHeight: height } = panel;
-  const below = at.bottom + GAP;
-  const isBelow = below + height <= window.innerHeight || at.top < window.innerHeight - at.bottom;
-  const top = isBelow ? below : Math.max(GAP, at.top - GAP - height);
-  const left = Math.min(at.left, window.innerWidth - width - GAP);
-  panel.style.top = `${top}px`;
-  panel.style.left = `${Math.max(GAP, left)}px`;
-  panel.style.maxHeight = `${Math.max(120, window.innerHeight - top - GAP)}px`;
-}
+import { placeBeside } from "./PopoverLogic";
 
 interface PopoverProps {
   /** What the panel is for. */
@@ -68,26 +54,4 @@ export function Popover({ label, anchor, onClose, children, isBare = false }: Po
       {children}
     </div>
   );
-}
-
-/** Whether a panel is open, and what its opener needs: a press on it while the panel is open only closes the panel. */
-export function useOpener() {
-  const [isOpen, setOpen] = useState(false);
-  const wasOpen = useRef(false);
-  return {
-    isOpen,
-    open: () => setOpen(true),
-    close: () => setOpen(false),
-    opener: {
-      "aria-haspopup": "dialog",
-      "aria-expanded": isOpen,
-      onPointerDown: () => {
-        wasOpen.current = isOpen;
-      },
-      onClick: () => {
-        setOpen(!wasOpen.current);
-        wasOpen.current = false;
-      },
-    },
-  } as const;
 }

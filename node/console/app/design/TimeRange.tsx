@@ -7,7 +7,7 @@ import { rangeWords } from "../lib/range";
 import { Icon } from "./Icon";
 import { withKeys } from "./Kbd";
 import { lazily, readyAll } from "./Lazily";
-import { useOpener } from "./Popover";
+import { useOpener } from "./PopoverLogic";
 import style from "./TimeRange.module.css";
 
 const Panel = lazily(async () => (await import("./TimeRangePanel")).TimeRangePanel);

@@ -2,7 +2,8 @@
 import { useMemo, useRef, useState, type RefObject } from "react";
 import { Combobox, type ComboOption } from "../../../design/Combobox";
 import { Icon } from "../../../design/Icon";
-import { Popover, useOpener } from "../../../design/Popover";
+import { Popover } from "../../../design/Popover";
+import { useOpener } from "../../../design/PopoverLogic";
 import { GROUP_ID } from "../ids";
 import style from "./Toolbar.module.css";
 

@@ -12,10 +12,10 @@ import {
 } from "../../../btql";
 import { classes } from "../../../design/classes";
 import { Icon } from "../../../design/Icon";
-import { useOpener } from "../../../design/Popover";
+import { useOpener } from "../../../design/PopoverLogic";
 import style from "./ChipList.module.css";
+import { isEditable } from "./editable";
 import { ChipPopover } from "./later";
-import { choiceOf } from "./operators";
 import type { Scope } from "./scope";
 
 export interface ChipListProps {
@@ -37,10 +37,6 @@ interface ItemProps extends Omit<ChipListProps, "onLeave" | "isReading"> {
   readonly isStop: boolean;
   readonly onStop: () => void;
 }
-
-/** Whether a chip's own editor can change it. */
-const isEditable = ({ condition }: Chip): boolean =>
-  condition !== null && condition.operator !== "search" && choiceOf(condition) !== null;
 
 /** The words of a chip. The spaces are part of its text: its name has them, too. */
 function Words({ chip }: { readonly chip: Chip }) {
@@ -66,7 +62,7 @@ function Item(props: ItemProps) {
   const button = useRef<HTMLButtonElement>(null);
   const editor = useOpener();
   const name = nameOf(chip);
-  const isText = !isEditable(chip);
+  const isText = chip.condition === null || !isEditable(chip.condition);
   const opener = isText ? { onClick: props.onText } : editor.opener;
   return (
     <li className={classes(style["chip"], isText && style["text"])}>

@@ -15,7 +15,7 @@ import { IconButton } from "../../../design/Button";
 import { Icon } from "../../../design/Icon";
 import { withKeys } from "../../../design/Kbd";
 import { readyAll } from "../../../design/Lazily";
-import { useOpener } from "../../../design/Popover";
+import { useOpener } from "../../../design/PopoverLogic";
 import { useCommands, useLatest } from "../../../lib/commands";
 import { isHeldBack, whenIdle } from "../../../lib/first";
 import { announce } from "../../../lib/store";

@@ -8,8 +8,8 @@ import { Combobox, type ComboOption } from "../../../design/Combobox";
 import { shortCount } from "../../../lib/numbers";
 import style from "./ChipEditor.module.css";
 import { scalarOf, type OperatorChoice } from "./operators";
-import { valuesQuery, type FieldValues } from "./queries";
 import { rowWord, type Scope } from "./scope";
+import { valuesQuery, type FieldValues } from "./values";
 
 interface ValueStepProps {
   readonly scope: Scope;

@@ -2,7 +2,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { textOfCondition, type Condition, type KnownField } from "../../../btql";
+import { OPERATORS } from "../../../btql/chips";
 import { edgeOf, roundStep, sectionsOf } from "../facets/sections";
+import { isEditable } from "./editable";
 import { indexOfByte } from "./fault";
 import { FIXED_FIELDS, knownFields, mergedFields } from "./fields";
 import { isExpression, offersOf } from "./offers";
@@ -70,6 +72,17 @@ test("a condition is made by the choice that changes it again", () => {
       const again = choiceOf(made);
       expect([again?.operator, again?.isNegated]).toEqual([by.operator, by.isNegated]);
       if (by.takes !== "none") expect(typedOf(made)).toBe("50%");
+    }
+  }
+});
+
+test("the conditions that can be edited are those with a choice", () => {
+  for (const operator of OPERATORS) {
+    for (const isNegated of [false, true]) {
+      for (const value of ["%x%", "x%"]) {
+        const made: Condition = { path: ["a"], operator, values: [value], isNegated, span: "same" };
+        expect([operator, isNegated, value, isEditable(made)]).toEqual([operator, isNegated, value, choiceOf(made) !== null]);
+      }
     }
   }
 });

@@ -6,7 +6,7 @@ import { DENSITIES, prefer, preferences, type Density } from "../../../lib/prefe
 import { versionWords } from "../../../design/VersionControlWords";
 import { BUILT_IN_IDS, columnOf, isBuiltIn, toggled } from "../columns";
 import type { LogsState } from "../url";
-import style from "./DisplayMenu.module.css";
+import style from "./DisplayForm.module.css";
 
 interface StateProps {
   readonly state: LogsState;

@@ -1,1 +1,0 @@
-import{n as e,t}from"./shell-pZ2xrlSl.js";import{g as n}from"./libraries-Dh5QMa8A.js";var r=n(`div`,{className:e.screen,children:n(t,{lines:[[18],[64],[56,12],[60,10],[48,14],[58,8]]})});export{r as t};

@@ -1,1 +1,0 @@
-import{t as e}from"./grid-DlDiSL9J.js";import{n as t}from"./SettingsScreens-CjdKomgb.js";import{g as n}from"./libraries-Dh5QMa8A.js";function r(r){let i=r.rows.length;return n(`div`,{className:t.grid,style:{height:`calc(${i} * var(--row) + 1.75rem + ${i>0?16:0}px)`},children:n(e,{...r,isSelectable:!1})})}export{r as t};

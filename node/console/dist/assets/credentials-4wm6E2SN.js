@@ -1,1 +1,0 @@
-export{n as Section}from"./sections-BxmBNz4D.js";

@@ -1,1 +1,0 @@
-export{i as Section}from"./sections-BxmBNz4D.js";

@@ -118,7 +118,7 @@ enum Command {
     },
     /// Whole clusters in one thread each, on simulated time, network and disks, for the given number of seeds
     Sim(sim::SimOptions),
-    /// Deliberate faults of the product, each of which a short run has to see (needs the feature `sabotage`)
+    /// Deliberate faults of the product, each of which a short run has to see (debug builds have them)
     Sabotage {
         /// Only these faults, such as skip-fsync,stale-read
         #[arg(long, value_delimiter = ',')]

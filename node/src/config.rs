@@ -6,6 +6,7 @@
 //! written as in the file wherever it stands: `ASSAY_LIMITS_RATES='[{endpoint = "/logs3", ...}]'`.
 //! A name or value that is not understood is an error that says which, where it stands, and what would be right.
 
+mod durations;
 mod error_texts;
 mod limits;
 mod records;
@@ -388,7 +389,8 @@ impl SettingValues {
     fn config(self) -> Result<Config, ConfigError> {
         let defaults = Table::try_from(Config::default()).expect("the defaults can be written down");
         let mut all = defaults.clone();
-        for (name, (value, _)) in &self.0 {
+        for (name, (value, place)) in &self.0 {
+            durations::check(name, value).map_err(|problem| ConfigError { place: place.clone(), problem })?;
             put(&mut all, name, value.clone());
         }
         let error = match all.try_into::<Config>() {

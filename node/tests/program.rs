@@ -113,15 +113,16 @@ fn empty_variables_of_the_environment_count_as_not_set() {
     assert!(errors.contains("no node runs on /nowhere"), "{errors}");
 }
 
-/// What is shipped is built without the feature, and does not know the variable; what is built with it says so.
+/// A release build has no deliberate faults, and ignores the variable; `.ci/first-start` asks one.
 #[test]
-fn only_a_sabotaged_build_can_be_told_to_do_wrong() {
+fn only_a_debug_build_has_deliberate_faults() {
     let told = assay(&["--version"]).env("ASSAY_SABOTAGE", "skip-fsync").output().unwrap();
-    assert_eq!(said(&told).0.contains("SABOTAGED BUILD"), cfg!(feature = "sabotage"));
+    assert_eq!(said(&told).0.contains("SABOTAGED"), cfg!(debug_assertions));
+    assert!(!said(&assay(&["--version"]).output().unwrap()).0.contains("SABOTAGED"));
     let dir = tempfile::tempdir().unwrap();
     let mut node = assay(&["serve", "--listen", "nowhere", "--data-dir"]);
     let started = node.arg(dir.path()).env("ASSAY_SABOTAGE", "no-such-fault").output().unwrap();
-    assert_eq!(said(&started).1.contains("there are ack-before-quorum"), cfg!(feature = "sabotage"), "{started:?}");
+    assert_eq!(said(&started).1.contains("there are ack-before-quorum"), cfg!(debug_assertions), "{started:?}");
 }
 
 #[test]

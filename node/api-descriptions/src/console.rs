@@ -42,10 +42,10 @@ pub fn operations() -> Vec<Operation> {
         "properties": {
             "object_type": text(), "object_id": uuid(), "truncated": flag,
             "people": {"type": "array", "items": {
-                "type": "object", "required": ["user", "permissions", "grants"],
+                "type": "object", "required": ["user", "permissions", "grants", "grants_truncated"],
                 "properties": {
                     "user": {"type": "object"}, "permissions": {"type": "array", "items": text()},
-                    "grants": {"type": "array", "items": {"type": "object"}},
+                    "grants": {"type": "array", "items": {"type": "object"}}, "grants_truncated": flag,
                 },
             }},
         },

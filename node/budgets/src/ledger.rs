@@ -68,7 +68,7 @@ pub struct LedgerReservation {
     pub window_begins_ms: i64,
 }
 
-/// Change of a ledger by one call.
+/// Change of a ledger by a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LedgerChange {
     Reserve {
@@ -84,8 +84,9 @@ pub enum LedgerChange {
     Release {
         reservation: LedgerReservation,
     },
-    /// Records the use of a call without a reservation.
+    /// Records the use of calls without reservations.
     Count {
+        calls: u64,
         actual: BudgetAmounts,
     },
 }
@@ -259,8 +260,8 @@ impl BudgetLedger {
                 }
                 LedgerAnswer::Done
             }
-            LedgerChange::Count { actual } => {
-                self.requests = self.requests.saturating_add(1);
+            LedgerChange::Count { calls, actual } => {
+                self.requests = self.requests.saturating_add(calls);
                 self.spend(actual, totals);
                 LedgerAnswer::Done
             }

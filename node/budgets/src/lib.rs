@@ -39,6 +39,7 @@ pub use call::{BudgetCall, BudgetRefusal};
 pub use catalog::BudgetCatalog;
 pub use headers::RateLimitHeaders;
 pub use metrics::BUDGETS_SHOWN_MAX;
+pub use queue::COUNTS_WAITING_MAX;
 pub use replicated::ReplicatedBudgets;
 pub use rule::{BudgetAction, BudgetLimits, BudgetRule, BudgetRuleError, BudgetScope};
 pub use service::{ADMISSION_WAIT_MAX, BudgetReservation, Budgets, SETTLEMENT_WAIT_MAX, SettlementPending};

@@ -31,6 +31,8 @@ pub const BATCH_MAX: usize = 1024;
 ///
 /// Settlements and releases need no bound, because each of them follows a reservation.
 pub const WAITING_MAX: usize = 10_000;
+/// Upper bound of the number of waiting changes beyond which calls without reservations are counted together.
+pub const COUNTS_WAITING_MAX: usize = 10_000;
 /// Initial and maximum wait after a write that lost to another node.
 const CONFLICT_WAIT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 /// Initial and maximum wait after a failed write.
@@ -115,6 +117,20 @@ struct Attempts {
     fenced: bool,
 }
 
+impl QueueState {
+    /// Adds a call to the newest waiting count, and returns whether there is one.
+    fn join_count(&mut self, actual: BudgetAmounts) -> bool {
+        for queued in self.waiting.iter_mut().rev() {
+            if let LedgerChange::Count { calls, actual: sum } = &mut queued.change {
+                *calls = calls.saturating_add(1);
+                *sum = sum.plus(actual);
+                return true;
+            }
+        }
+        false
+    }
+}
+
 impl LedgerQueue {
     pub fn new(parts: Arc<QueueParts>, budget: Uuid, org: OrgId) -> Arc<LedgerQueue> {
         Arc::new(LedgerQueue { parts, budget, org, state: Mutex::default() })
@@ -138,14 +154,23 @@ impl LedgerQueue {
     }
 
     /// Counts a call without a reservation. The receiver resolves when the change is durable.
+    ///
+    /// While too many changes wait, the call joins a waiting count. It is not lost, but its receiver fails at once.
     pub fn count(self: &Arc<LedgerQueue>, actual: BudgetAmounts) -> oneshot::Receiver<()> {
         let (reply, durable) = oneshot::channel();
-        self.push(LedgerChange::Count { actual }, ChangeReply::Durable(reply));
+        let mut state = self.state.lock();
+        if state.waiting.len() >= COUNTS_WAITING_MAX && state.join_count(actual) {
+            return durable;
+        }
+        self.push_to(&mut state, LedgerChange::Count { calls: 1, actual }, ChangeReply::Durable(reply));
         durable
     }
 
     fn push(self: &Arc<LedgerQueue>, change: LedgerChange, reply: ChangeReply) {
-        let mut state = self.state.lock();
+        self.push_to(&mut self.state.lock(), change, reply);
+    }
+
+    fn push_to(self: &Arc<LedgerQueue>, state: &mut QueueState, change: LedgerChange, reply: ChangeReply) {
         state.waiting.push_back(QueuedChange { change, reply });
         if !std::mem::replace(&mut state.running, true) {
             self.parts.runtime.spawn(Arc::clone(self).run());

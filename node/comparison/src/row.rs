@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 /// Prefix of a metric's name in fields that accept both scores and metrics.
 pub const METRIC_PREFIX: &str = "metrics.";
 
+/// Estimated memory of a number besides its name.
+const NUMBER_BYTES: usize = 64;
+
 /// Numbers by name.
 pub type Measured = BTreeMap<String, f64>;
 
@@ -43,6 +46,13 @@ impl ComparedRow {
         }
     }
 
+    /// Returns the estimated memory of the row.
+    pub fn bytes(&self) -> usize {
+        let numbers = self.scores.keys().chain(self.metrics.keys());
+        let numbers: usize = numbers.map(|name| name.len() + NUMBER_BYTES).sum();
+        size_of::<ComparedRow>() + self.key.len() + self.root_span_id.len() + self.group.len() + numbers
+    }
+
     /// Returns the score with this name, or the metric if the name starts with [`METRIC_PREFIX`].
     pub fn value(&self, name: &str) -> Option<f64> {
         match name.strip_prefix(METRIC_PREFIX) {
@@ -74,6 +84,14 @@ mod tests {
         );
         assert_eq!((row.key.as_str(), row.group.as_str(), row.has_error), ("{\"q\":1}", "\"de\"", true));
         assert_eq!((row.value("Exact"), row.value("metrics.duration"), row.value("Odd")), (Some(1.0), Some(1.5), None));
+    }
+
+    #[test]
+    fn a_row_takes_the_memory_of_its_texts_and_numbers() {
+        let bytes = |row: Value| ComparedRow::read(0, &row).bytes();
+        let (bare, key) = (bytes(json!({"comparison_key": ""})), "k".repeat(1000));
+        assert_eq!(bytes(json!({"comparison_key": key})), bare + 1000);
+        assert_eq!(bytes(json!({"comparison_key": "", "scores": {"abc": 1}})), bare + 3 + NUMBER_BYTES);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use assay_node_http::requests::error_texts::{kind_of, shortened};
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::Payload;
+use assay_node_limits::Reservation;
 use assay_node_query_http::{QueryOptions, rows_of};
 use assay_node_records::kinds;
 use serde_json::{Map, Value, json};
@@ -62,20 +63,17 @@ pub async fn compare(call: Call, payload: Payload) -> HandlerResult {
     let request = CompareRequest::read(&body)?;
     let compared = experiments(&call, &request).await?;
     let key = comparison_key(&call, compared[0].project).await?;
-    let mut rows = Vec::new();
-    let mut truncated = false;
-    for (index, experiment) in compared.iter().enumerate() {
-        let found = light_rows(&call, &request, experiment.id, &key).await?;
-        truncated |= found.len() > ROWS_MAX;
-        rows.extend(found.iter().take(ROWS_MAX).map(|row| ComparedRow::read(index, row)));
-    }
+    let ReadRows { rows, truncated, held } = read_rows(&call, &request, &compared, &key).await?;
     // Pairing many rows would block the other requests of this thread.
     let (compared, request) = (Arc::new(compared), Arc::new(request));
     let paired = {
         let (compared, request) = (Arc::clone(&compared), Arc::clone(&request));
-        tokio::task::spawn_blocking(move || PairedPage::of(&compared, &request, &rows))
-            .await
-            .map_err(Refusal::internal)?
+        let pair = move || {
+            let paired = PairedPage::of(&compared, &request, &rows);
+            drop((rows, held));
+            paired
+        };
+        tokio::task::spawn_blocking(pair).await.map_err(Refusal::internal)?
     };
     let page: Vec<Pair<'_>> = paired.page.iter().map(OwnedPair::pair).collect();
     let contents = contents(&call, &request, &compared, &page).await?;
@@ -229,6 +227,37 @@ async fn comparison_key(call: &Call, project: Uuid) -> Result<String, Refusal> {
     let may_read = call.edge.records.get(&call.principal, &kinds::PROJECT, project).await.ok();
     let key = may_read.as_ref().and_then(|project| project.pointer("/settings/comparison_key")?.as_str());
     Ok(key.filter(|key| !key.trim().is_empty()).unwrap_or(KEY_DEFAULT).to_owned())
+}
+
+/// Rows of all experiments, with the reservation of their memory.
+struct ReadRows {
+    rows: Vec<ComparedRow>,
+    /// Whether an experiment has more rows than are compared.
+    truncated: bool,
+    held: Reservation,
+}
+
+/// Reads the rows of all experiments. The reservation grows with every experiment.
+///
+/// It belongs to another budget than the responses of the queries, which would otherwise wait for it.
+async fn read_rows(
+    call: &Call,
+    request: &CompareRequest,
+    compared: &[Compared],
+    key: &str,
+) -> Result<ReadRows, Refusal> {
+    let (applicant, budget) = (call.applicant(), &call.edge.budgets.parsed);
+    let held = applicant.reserve(budget, 0).await?;
+    let mut read = ReadRows { rows: Vec::new(), truncated: false, held };
+    for (index, experiment) in compared.iter().enumerate() {
+        let found = light_rows(call, request, experiment.id, key).await?;
+        read.truncated |= found.len() > ROWS_MAX;
+        let begin = read.rows.len();
+        read.rows.extend(found.iter().take(ROWS_MAX).map(|row| ComparedRow::read(index, row)));
+        let more: usize = read.rows[begin..].iter().map(ComparedRow::bytes).sum();
+        applicant.grow(budget, &mut read.held, more as u64).await?;
+    }
+    Ok(read)
 }
 
 /// Returns the traces of an experiment without their contents.

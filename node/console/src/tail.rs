@@ -3,6 +3,7 @@
 //! A disconnected reader resumes after the last transaction id that it received. Every read authenticates the caller
 //! again, so a stream ends soon after its credential.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use assay_node_http::requests::caller::Call;
@@ -15,8 +16,8 @@ use assay_node_http::server::edge::Edge;
 use assay_node_http::web::{Bytes, Data, HttpRequest, HttpResponse, header};
 use assay_node_query_http::{QueryOptions, rows_of};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -28,6 +29,8 @@ const READ_EVERY: Duration = Duration::from_millis(500);
 const COMMENT_AFTER: Duration = Duration::from_secs(15);
 /// Upper bound of the number of streams on one node, each of which reads twice a second.
 const STREAMS_MAX: usize = 500;
+/// Upper bound of the number of streams of one user on one node, whatever credentials open them.
+const STREAMS_OF_USER_MAX: usize = 50;
 /// Maximum lifetime of a stream, after which its reader opens another one.
 const STREAM_MAX: Duration = Duration::from_secs(600);
 /// Upper bound of the number of rows in one event, unless a single transaction has more.
@@ -57,8 +60,48 @@ const COLUMNS: [&str; 14] = [
 /// Number of characters to which contents of a row are shortened.
 const PREVIEW_LETTERS: u64 = 160;
 
-/// Permits for streams on this node.
-static STREAMS: Semaphore = Semaphore::const_new(STREAMS_MAX);
+/// Streams on this node.
+static STREAMS: OpenStreams = OpenStreams(Mutex::new(BTreeMap::new()));
+
+/// Number of open streams by user.
+#[derive(Debug)]
+struct OpenStreams(Mutex<BTreeMap<Uuid, usize>>);
+
+/// Place of one stream, which is free again after a drop.
+struct StreamPlace {
+    streams: &'static OpenStreams,
+    user: Uuid,
+}
+
+impl OpenStreams {
+    fn take(&'static self, user: Uuid) -> Result<StreamPlace, Refusal> {
+        let mut open = self.0.lock();
+        if open.get(&user).is_some_and(|streams| *streams >= STREAMS_OF_USER_MAX) {
+            let why = format!(
+                "this user has {STREAMS_OF_USER_MAX} open streams of rows on this node, which is the maximum: close one"
+            );
+            return Err(Refusal::new(ErrorKind::Busy, why));
+        }
+        if open.values().sum::<usize>() >= STREAMS_MAX {
+            let why = format!("{STREAMS_MAX} streams of rows are open on this node: close one, or ask another node");
+            return Err(Refusal::new(ErrorKind::Busy, why));
+        }
+        *open.entry(user).or_default() += 1;
+        Ok(StreamPlace { streams: self, user })
+    }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        let mut open = self.streams.0.lock();
+        if let Some(streams) = open.get_mut(&self.user) {
+            *streams -= 1;
+            if *streams == 0 {
+                open.remove(&self.user);
+            }
+        }
+    }
+}
 
 /// Kind of the object whose rows are streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +133,7 @@ struct Tail {
     /// Rows that were read before the response started.
     first: Option<Vec<Value>>,
     is_over: bool,
-    _place: SemaphorePermit<'static>,
+    _place: StreamPlace,
 }
 
 /// Streams the rows of an object.
@@ -107,10 +150,7 @@ pub async fn tail(of: TailOf, call: Call) -> HandlerResult {
         })?,
         None => newest(&call, of, id).await?,
     };
-    let place = STREAMS.try_acquire().map_err(|_| {
-        let why = format!("{STREAMS_MAX} streams of rows are open on this node: close one, or ask another node");
-        Refusal::new(ErrorKind::Busy, why)
-    })?;
+    let place = STREAMS.take(call.principal.user)?;
     let now = Instant::now();
     let request = call.request.clone();
     let mut tail = Tail {
@@ -250,5 +290,32 @@ impl Tail {
     fn end(&mut self, refusal: &Refusal) -> String {
         self.is_over = true;
         event("error", &json!({"status": refusal.kind.status().as_u16(), "message": refusal.message}))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_user_takes_a_share_of_the_streams_and_all_users_together_no_more_than_there_are() {
+        static STREAMS: OpenStreams = OpenStreams(Mutex::new(BTreeMap::new()));
+        let take = |user: usize| STREAMS.take(Uuid::from_u128(user as u128));
+        let refused = |user: usize| {
+            let refusal = take(user).map(drop).expect_err("full");
+            assert_eq!(refusal.kind, ErrorKind::Busy);
+            refusal.message
+        };
+        let mut own: Vec<_> = (0..STREAMS_OF_USER_MAX).map(|_| take(0).expect("a place")).collect();
+        assert!(refused(0).contains("this user has 50 open streams"));
+        let others =
+            (STREAMS_OF_USER_MAX..STREAMS_MAX).map(|place| take(place / STREAMS_OF_USER_MAX).expect("a place"));
+        let others: Vec<_> = others.collect();
+        assert!(refused(99).contains("500 streams of rows"));
+        own.pop();
+        drop(take(99).expect("a place is free again"));
+        own.push(take(0).expect("a place is free again"));
+        drop((own, others));
+        assert!(STREAMS.0.lock().is_empty());
     }
 }

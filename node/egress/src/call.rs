@@ -3,6 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -91,12 +92,31 @@ pub struct EgressOptions {
     pub times: EgressTimes,
     pub response_bytes_max: u64,
     pub tls: Option<Arc<TlsOptions>>,
+    pub departure: RequestDeparture,
+}
+
+/// Mark that a request is on its way to the server. Clones share the mark.
+///
+/// It remains readable after the future of the call is dropped, which itself does not say how far the call came.
+#[derive(Clone, Debug, Default)]
+pub struct RequestDeparture(Arc<AtomicBool>);
+
+impl RequestDeparture {
+    /// Returns whether a connection took the request, so that the server may execute it.
+    pub fn is_marked(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn mark(&self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 impl EgressOptions {
     pub fn new(purpose: EgressPurpose, organization: Uuid) -> EgressOptions {
         let times = EgressTimes::STREAM;
-        EgressOptions { purpose, organization, times, response_bytes_max: RESPONSE_BYTES_MAX, tls: None }
+        let (response_bytes_max, departure) = (RESPONSE_BYTES_MAX, RequestDeparture::default());
+        EgressOptions { purpose, organization, times, response_bytes_max, tls: None, departure }
     }
 }
 

@@ -183,6 +183,7 @@ async fn exchange(
     let origin = &permit.key.origin;
     let before = connection.written.get();
     let until = ends.step(ends.times.first_byte);
+    options.departure.mark();
     let response = match timeout_at(until, connection.requests.try_send_request(http)).await {
         Ok(Ok(response)) => response,
         Ok(Err(mut error)) => {

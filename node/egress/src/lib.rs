@@ -32,7 +32,7 @@ mod url;
 pub use address::{AddressClass, CheckedForms, class_of};
 pub use call::{
     BETWEEN_CHUNKS, CALL_MAX, CONNECT_MAX, EgressOptions, EgressRequest, EgressTimes, FIRST_BYTE_STREAM,
-    FIRST_BYTE_WHOLE, REQUEST_HEAD_BYTES_MAX, RESPONSE_BYTES_MAX, TIME_LIMIT_MAX,
+    FIRST_BYTE_WHOLE, REQUEST_HEAD_BYTES_MAX, RESPONSE_BYTES_MAX, RequestDeparture, TIME_LIMIT_MAX,
 };
 pub use client::{EgressClient, EgressConfig};
 pub use error::{EgressError, EgressFailure, EgressProgress, UNREACHABLE, UrlError};

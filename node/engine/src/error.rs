@@ -22,6 +22,10 @@ pub enum EngineError {
     Groups(usize),
     #[error("the pivot has more than {0} columns: pivot fewer values")]
     PivotedColumns(usize),
+    #[error(
+        "the pivot has two columns `{0}`: convert the pivoted values to text, or give its keys and measures other names"
+    )]
+    PivotedTwice(String),
     /// The query requires something that its source does not have.
     #[error("{0}")]
     Refused(String),

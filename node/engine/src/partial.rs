@@ -31,7 +31,11 @@ pub enum PartialFormat {
 
 /// Part of a result.
 #[derive(Debug)]
-pub struct Partial(PartialKind);
+pub struct Partial {
+    kind: PartialKind,
+    /// Whether selected rows were left out because the part reached its bytes. It is not encoded.
+    is_cut: bool,
+}
 
 #[derive(Debug)]
 enum PartialKind {
@@ -49,42 +53,56 @@ pub(crate) enum Whole {
 
 impl Partial {
     pub(crate) fn of(part: Part, bound: &Bound) -> Result<Partial, EngineError> {
-        Ok(Partial(match part {
+        Ok(match part {
             Part::Rows(top) => {
-                PartialKind::Rows(RankedBatch::from_rows(top.finish(&order_of(bound)), width(&bound.output))?)
+                Partial::of_batch(RankedBatch::from_rows(top.finish(&order_of(bound)), width(&bound.output))?)
             }
-            Part::Batch(batch) => PartialKind::Rows(batch),
-            Part::Groups(table) => PartialKind::Groups(table),
-        }))
+            Part::Batch { batch, is_cut } => Partial { kind: PartialKind::Rows(batch), is_cut },
+            Part::Groups(table) => Partial::of_groups(table),
+        })
     }
 
     pub(crate) fn of_batch(batch: RankedBatch) -> Partial {
-        Partial(PartialKind::Rows(batch))
+        Partial { kind: PartialKind::Rows(batch), is_cut: false }
+    }
+
+    fn of_groups(table: GroupTable) -> Partial {
+        Partial { kind: PartialKind::Groups(table), is_cut: false }
     }
 
     pub(crate) fn into_batch(self) -> Result<RankedBatch, EngineError> {
-        match self.0 {
+        match self.kind {
             PartialKind::Rows(batch) => Ok(batch),
             PartialKind::Groups(_) => Err(EngineError::Damaged),
         }
     }
 
-    /// Returns the number of rows as counted by a limit, and the bytes of their texts.
-    pub fn measure(&self, bound: &Bound) -> (u64, usize) {
-        match &self.0 {
-            PartialKind::Rows(batch) => (counted(bound, batch), batch.text_bytes()),
-            PartialKind::Groups(_) => (0, 0),
+    /// Returns whether no rows follow this part, which was computed with this upper bound of its rows.
+    ///
+    /// Only the node that computed the part can tell. A decoded part has other bytes, since its columns may have
+    /// narrower types.
+    pub fn is_last(&self, bound: &Bound, limit: Option<u64>) -> bool {
+        match &self.kind {
+            PartialKind::Rows(batch) => {
+                !self.is_cut && limit.is_none_or(|limit| limit == 0 || counted(bound, batch) < limit)
+            }
+            PartialKind::Groups(_) => true,
         }
+    }
+
+    /// Returns whether the part is one of rows, and has none.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.kind, PartialKind::Rows(batch) if batch.ranks.is_empty())
     }
 
     /// Returns whether the part has groups, which are never split.
     pub fn is_groups(&self) -> bool {
-        matches!(self.0, PartialKind::Groups(_))
+        matches!(self.kind, PartialKind::Groups(_))
     }
 
     pub fn encode(&self, format: PartialFormat) -> Result<Vec<u8>, EngineError> {
         let mut out = Vec::new();
-        match (&self.0, format) {
+        match (&self.kind, format) {
             (PartialKind::Rows(batch), PartialFormat::Columns) => {
                 out.resize(COLUMNS_OFFSET, 0);
                 out[0] = COLUMNS;
@@ -112,31 +130,31 @@ impl Partial {
     /// Decodes another node's part of the same query.
     pub fn decode(bound: &Bound, seed: u64, bytes: &Bytes) -> Result<Partial, EngineError> {
         let mut from = Reader::new(bytes);
-        let kind = match (from.byte()?, &bound.output) {
-            (ROWS, Output::Rows { .. } | Output::Infer(_)) => PartialKind::Rows(rows(&mut from, bound)?),
+        let part = match (from.byte()?, &bound.output) {
+            (ROWS, Output::Rows { .. } | Output::Infer(_)) => Partial::of_batch(rows(&mut from, bound)?),
             (COLUMNS, Output::Rows { .. } | Output::Infer(_)) if bytes.len() >= COLUMNS_OFFSET => {
                 let stream = bytes.slice(COLUMNS_OFFSET..);
                 let batch = match stream.is_empty() {
                     true => RankedBatch::default(),
                     false => ipc::decode(stream, width(&bound.output), sort_keys(bound))?,
                 };
-                return Ok(Partial(PartialKind::Rows(batch)));
+                return Ok(Partial::of_batch(batch));
             }
-            (GROUPS, Output::Groups(groups)) => PartialKind::Groups(GroupTable::decode(groups, seed, &mut from)?),
+            (GROUPS, Output::Groups(groups)) => Partial::of_groups(GroupTable::decode(groups, seed, &mut from)?),
             _ => return Err(EngineError::Damaged),
         };
-        if from.is_empty() { Ok(Partial(kind)) } else { Err(EngineError::Damaged) }
+        if from.is_empty() { Ok(part) } else { Err(EngineError::Damaged) }
     }
 
     pub(crate) fn together(bound: &Bound, partials: Vec<Partial>, seed: u64) -> Result<Whole, EngineError> {
         let Output::Groups(groups) = &bound.output else {
-            let batches = partials.into_iter().map(|partial| match partial.0 {
+            let batches = partials.into_iter().map(|partial| match partial.kind {
                 PartialKind::Rows(batch) => Ok(batch),
                 PartialKind::Groups(_) => Err(EngineError::Damaged),
             });
             return Ok(Whole::Rows(batches.collect::<Result<_, _>>()?));
         };
-        let tables = partials.into_iter().map(|partial| match partial.0 {
+        let tables = partials.into_iter().map(|partial| match partial.kind {
             PartialKind::Groups(table) => Ok(table),
             PartialKind::Rows(_) => Err(EngineError::Damaged),
         });

@@ -8,6 +8,10 @@
 //! Prices are in USD per million tokens. `cached` and `cache_write` apply to tokens that are read from or written to a
 //! cache. Without them, such tokens cost as much as other input. A model has exactly the name in `metadata.model`, and
 //! `also` lists its other names. `prices/refresh.py` writes the built-in table.
+//!
+//! The prompt tokens of a span normally include those of the cache. Some clients log them without. The numbers show that
+//! where the cache has more tokens than the prompt. All prompt tokens then have the price of other input. No cost is
+//! negative: a negative number of tokens counts as zero.
 
 use std::fmt;
 use std::fs;
@@ -66,12 +70,15 @@ impl Price {
         if prompt.is_none() && completion.is_none() {
             return None;
         }
-        let (cached, written) = (cached.unwrap_or(0.0), written.unwrap_or(0.0));
-        let plain = prompt.unwrap_or(0.0) - cached - written;
+        let [prompt, completion, cached, written] =
+            [prompt, completion, cached, written].map(|tokens| tokens.unwrap_or(0.0).max(0.0));
+        let of_cache = cached + written;
+        // A prompt that is smaller than its own cached part was counted without that part.
+        let plain = if prompt < of_cache { prompt } else { prompt - of_cache };
         let usd = plain * self.input
             + cached * self.cached.unwrap_or(self.input)
             + written * self.cache_write.unwrap_or(self.input)
-            + completion.unwrap_or(0.0) * self.output;
+            + completion * self.output;
         Some(usd / MILLION).filter(|usd| usd.is_finite())
     }
 }
@@ -285,6 +292,19 @@ mod tests {
         assert_eq!(table().cost("b", "llm", [Some(1e6), None, Some(5e5), Some(5e5)]), Some(1.0));
         assert_eq!(table().cost("a", "tool", [Some(1.0); 4]), None);
         assert_eq!(table().cost("c", "llm", [Some(1.0); 4]), None);
+    }
+
+    #[test]
+    fn no_cost_is_negative() {
+        let a = |tokens| table().cost("a", "llm", tokens);
+        // The prompt was counted without the 400,000 cached tokens, or without the 100,000 written ones too.
+        assert_eq!(a([Some(1e5), None, Some(4e5), None]), Some(0.2 + 0.2));
+        assert_eq!(a([Some(4e5), None, Some(4e5), Some(1e5)]), Some(0.8 + 0.2 + 0.3));
+        assert_eq!(a([None, Some(1e5), Some(4e5), None]), Some(0.2 + 1.0));
+        // A prompt that was read from the cache completely has no other tokens.
+        assert_eq!(a([Some(4e5), None, Some(4e5), None]), Some(0.2));
+        assert_eq!(a([Some(-1e6), Some(-1e6), Some(-1e6), Some(-1e6)]), Some(0.0));
+        assert_eq!(a([Some(1e6), Some(-1e6), Some(-1e6), None]), Some(2.0));
     }
 
     #[test]

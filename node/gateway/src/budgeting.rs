@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use assay_node_budgets::{BudgetAmounts, BudgetCall, nano_usd, nano_usd_up};
-use assay_node_models::catalog::{Catalog, estimate_tokens, reserve};
+use assay_node_dialects::form::TokenUsage;
+use assay_node_models::catalog::{CallReservation, Catalog, ModelPrice, estimate_tokens, reserve};
 use assay_node_models::resolution::Candidate;
 use assay_storage_model::OrgId;
-use serde_json::Value;
 
 use crate::call::ModelCall;
 use crate::outcome::CallOutcome;
-use crate::upstream::output_bound;
+use crate::upstream::{answer_bound, output_bound};
 
 /// Returns the reservation of a call: the highest cost among its candidates.
 ///
@@ -21,14 +21,10 @@ pub(crate) fn budget_call(
     candidates: &[Candidate],
     (now_ms, timeout): (u64, Duration),
 ) -> BudgetCall {
-    let body = call.body.json();
-    let input_tokens = estimate_tokens(call.body.bytes().len() as u64);
-    let choices = body.get("n").and_then(Value::as_u64).unwrap_or(1);
     let reservations = candidates.iter().map(|candidate| {
-        let spec = candidate.spec.as_deref();
-        let custom = spec.filter(|_| candidate.is_custom);
+        let custom = candidate.spec.as_deref().filter(|_| candidate.is_custom);
         let price = catalog.call_price(custom, candidate.upstream_model(), now_ms);
-        reserve(spec, price.as_ref(), input_tokens, output_bound(body), choices)
+        reserved(call, candidate, price.as_ref())
     });
     let reservations: Vec<_> = reservations.collect();
     let tokens = reservations.iter().map(|one| one.input_tokens.saturating_add(one.output_tokens)).max();
@@ -46,6 +42,24 @@ pub(crate) fn budget_call(
         estimate_tokens: tokens.unwrap_or(0),
         timeout,
     }
+}
+
+/// Returns the reservation of a call for one candidate.
+fn reserved(call: &ModelCall, candidate: &Candidate, price: Option<&ModelPrice>) -> CallReservation {
+    let body = call.body.json();
+    let input_tokens = estimate_tokens(call.body.bytes().len() as u64);
+    let max_tokens = if call.endpoint.generates() { output_bound(body) } else { Some(0) };
+    reserve(candidate.spec.as_deref(), price, input_tokens, max_tokens, answer_bound(&call.endpoint, body))
+}
+
+/// Returns the usage to charge if the client leaves before any part of the answer arrives.
+///
+/// A server that streams stops when its reader leaves, so only the input counts, as for a stream that is left later.
+/// Any other server may complete the answer, so the upper bound counts.
+pub(crate) fn usage_of_left(call: &ModelCall, candidate: &Candidate, is_stream: bool) -> TokenUsage {
+    let CallReservation { input_tokens, output_tokens, .. } = reserved(call, candidate, None);
+    let output = if is_stream { 0 } else { output_tokens };
+    TokenUsage { input: input_tokens, output, ..TokenUsage::default() }
 }
 
 /// Returns the cost and the tokens of a call. A call without a price costs nothing.

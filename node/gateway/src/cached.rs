@@ -1,7 +1,7 @@
 //! Use of the response cache for calls (1.8): keys, entries, and replays.
 
 use assay_node_dialects::form::{FinishReason, TokenUsage};
-use assay_node_models::headers::GatewayHeaders;
+use assay_node_models::headers::{ForwardPolicy, GatewayHeaders};
 use assay_node_models::resolution::Candidate;
 use assay_node_response_cache::{
     CacheEndpoint, CacheKey, CacheKeyParts, CacheLead, CachePlan, CacheRequest, CacheScope, CacheStart,
@@ -17,9 +17,6 @@ use crate::error::GatewayError;
 use crate::outcome::{CallAnswer, CallOutcome, TakenRoute};
 use crate::reply::{ModelReply, ReplyBody};
 use crate::span::output;
-
-/// Headers of clients that affect the response.
-const ANSWER_HEADERS: [&str; 3] = ["anthropic-beta", "anthropic-version", "openai-beta"];
 
 /// Cache entry in the making, which is stored when the response is complete.
 #[derive(Debug)]
@@ -42,19 +39,19 @@ pub(crate) enum CacheAnswer {
 /// Looks up the response to a call. Concurrent identical calls wait for the first one.
 pub(crate) async fn ask(
     cache: Option<&ResponseCache>,
-    call: &ModelCall,
+    (call, forward): (&ModelCall, &ForwardPolicy),
     candidates: &[Candidate],
 ) -> Result<CacheAnswer, GatewayError> {
-    let headers = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let request = CacheRequest::from_headers(headers).map_err(|error| GatewayError::invalid(error.to_string()))?;
+    let headers = || call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let request = CacheRequest::from_headers(headers()).map_err(|error| GatewayError::invalid(error.to_string()))?;
     let (Some(cache), Some(endpoint)) = (cache, endpoint_of(&call.endpoint)) else { return Ok(CacheAnswer::NotAsked) };
     let plan: CachePlan = request.plan(endpoint, call.body.json());
     if !plan.uses_cache() {
         return Ok(CacheAnswer::NotAsked);
     }
     let class = candidate_class(candidates);
-    let headers: Vec<(&str, &str)> =
-        ANSWER_HEADERS.iter().filter_map(|name| Some((*name, call.header(name)?))).collect();
+    let forwarded = forward.answer_headers(headers());
+    let headers: Vec<(&str, &str)> = forwarded.iter().map(|(name, value)| (name.as_str(), *value)).collect();
     let key = CacheKey::new(&CacheKeyParts {
         endpoint,
         model: &call.model,
@@ -93,13 +90,14 @@ fn endpoint_of(endpoint: &ClientEndpoint) -> Option<CacheEndpoint> {
     }
 }
 
-/// Returns a text that identifies the possible servers: their types, addresses, models and system prompts, each once.
+/// Returns a text that identifies the possible servers, each once: its type, address, model, system prompt and headers.
 fn candidate_class(candidates: &[Candidate]) -> String {
     let name = |candidate: &Candidate| {
         let provider = &candidate.provider;
         let prompt = provider.metadata.override_system_prompt.as_deref().unwrap_or_default();
         let base = provider.base().unwrap_or_default();
-        format!("{}|{base}|{}|{prompt}", provider.provider_type.name(), candidate.upstream_model())
+        let (kind, model) = (provider.provider_type.name(), candidate.upstream_model());
+        format!("{kind}|{base}|{model}|{prompt}|{:?}", provider.metadata.additional_headers)
     };
     let mut names: Vec<String> = candidates.iter().map(name).collect();
     names.sort();

@@ -1,5 +1,6 @@
 //! Input of the gateway for one call: caller, endpoint, body, and providers.
 
+use std::any::Any;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use uuid::Uuid;
 
 use crate::endpoint::{ClientEndpoint, GeminiVerb};
 use crate::error::GatewayError;
+use crate::form::{FormError, FormParts};
 use crate::upstream::output_bound;
 
 /// Owner of a call, as far as routes, headers, budgets and caches depend on it.
@@ -38,13 +40,33 @@ pub trait ProviderKeys: Send + Sync + fmt::Debug {
     fn key(&self, secret_id: &str) -> BoxFuture<'_, Result<Option<Secret>, String>>;
 }
 
+/// Member of a body, or field of a form, with the name of the model.
+const MODEL: &str = "model";
+
 /// Body of a request.
 #[derive(Clone, Debug)]
 pub enum CallBody {
     /// JSON object, with its original text.
-    Json { value: Arc<Value>, bytes: Bytes },
+    Json { value: Arc<Value>, bytes: Bytes, memory: BodyReservation },
     /// Bytes that pass unmodified, such as a form with an audio file.
-    Opaque { bytes: Bytes, content_type: String },
+    Opaque { bytes: Bytes, content_type: String, memory: BodyReservation },
+}
+
+/// Reservation of the memory of a body. It is released with the last clone of the body.
+#[derive(Clone, Default)]
+pub struct BodyReservation(Option<Arc<dyn Any + Send + Sync>>);
+
+impl BodyReservation {
+    /// Keeps a value that reserves memory until it is dropped.
+    pub fn of(held: impl Send + Sync + 'static) -> BodyReservation {
+        BodyReservation(Some(Arc::new(held)))
+    }
+}
+
+impl fmt::Debug for BodyReservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BodyReservation").field(&self.0.is_some()).finish()
+    }
 }
 
 impl CallBody {
@@ -63,10 +85,40 @@ impl CallBody {
         }
     }
 
-    /// Creates a body from a JSON value.
+    /// Creates a body from a JSON value, without a reservation.
     pub fn of_value(value: Value) -> CallBody {
+        CallBody::reserved(value, BodyReservation::default())
+    }
+
+    fn reserved(value: Value, memory: BodyReservation) -> CallBody {
         let bytes = Bytes::from(value.to_string());
-        CallBody::Json { value: Arc::new(value), bytes }
+        CallBody::Json { value: Arc::new(value), bytes, memory }
+    }
+
+    /// Returns the texts of the body for guardrails: the JSON value, or a list of the texts in a form.
+    ///
+    /// The model of a form is not among them. Refuses a form whose texts are encoded.
+    pub fn texts(&self) -> Result<Value, GatewayError> {
+        match self {
+            CallBody::Json { value, .. } => Ok(Value::clone(value)),
+            CallBody::Opaque { bytes, content_type, .. } => {
+                Ok(FormParts::read(bytes, content_type)?.texts(bytes, MODEL)?.into())
+            }
+        }
+    }
+
+    /// Replaces the texts of the body. The new ones have the form of [`CallBody::texts`].
+    pub fn set_texts(&mut self, texts: Value) -> Result<(), GatewayError> {
+        match self {
+            CallBody::Json { memory, .. } => *self = CallBody::reserved(texts, memory.clone()),
+            CallBody::Opaque { bytes, content_type, .. } => {
+                let texts = texts.as_array().map(Vec::as_slice).unwrap_or_default();
+                let texts: Vec<String> =
+                    texts.iter().map(|text| text.as_str().unwrap_or_default().to_owned()).collect();
+                *bytes = FormParts::read(bytes, content_type)?.with_texts(bytes, (content_type, MODEL), &texts)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -123,12 +175,12 @@ pub fn read_target(
         return Ok(CallTarget { model: model.to_owned(), stream: *verb == GeminiVerb::StreamGenerate });
     }
     let model = match body {
-        CallBody::Json { value, .. } => match value.get("model") {
+        CallBody::Json { value, .. } => match value.get(MODEL) {
             Some(Value::String(model)) if !model.is_empty() => Some(model.clone()),
             None | Some(Value::Null) => None,
             Some(_) => return Err(of_model("`model` has to be the name of a model, as a string that is not empty")),
         },
-        CallBody::Opaque { bytes, content_type } => model_in_form(bytes, content_type),
+        CallBody::Opaque { bytes, content_type, .. } => model_in_form(bytes, content_type)?,
     };
     // Like OpenAI's own server, this endpoint has a default model.
     let usual = || (*endpoint == ClientEndpoint::Moderations).then(|| "omni-moderation-latest".to_owned());
@@ -143,56 +195,19 @@ pub fn read_target(
 
 fn of_model(message: &str) -> GatewayError {
     let mut refusal = GatewayError::invalid(message);
-    refusal.error.param = Some("model".to_owned());
+    refusal.error.param = Some(MODEL.to_owned());
     refusal
 }
 
 /// Returns the field `model` of a multipart form.
 ///
 /// Servers disagree on which one of several such fields counts, so a form with more than one has no model.
-fn model_in_form(bytes: &[u8], content_type: &str) -> Option<String> {
-    const END_OF_HEAD: &[u8] = b"\r\n\r\n";
-    let boundary = format!("--{}", parameter(content_type, "boundary").filter(|boundary| !boundary.is_empty())?);
-    let mut model = None;
-    let (mut rest, mut next) = (bytes, position(bytes, boundary.as_bytes()));
-    while let Some(at) = next {
-        rest = &rest[at + boundary.len()..];
-        next = position(rest, boundary.as_bytes());
-        let part = &rest[..next.unwrap_or(rest.len())];
-        let Some(end) = position(part, END_OF_HEAD).filter(|end| names_model(&part[..*end])) else { continue };
-        let content = part[end + END_OF_HEAD.len()..].strip_suffix(b"\r\n")?;
-        if model.replace(str::from_utf8(content).ok()?.trim()).is_some() {
-            return None;
-        }
-    }
-    model.filter(|model| !model.is_empty()).map(str::to_owned)
-}
-
-/// Returns the first position of a text that is not empty. Forms have megabytes, of which few bytes match the first one.
-fn position(bytes: &[u8], sought: &[u8]) -> Option<usize> {
-    let (first, mut from) = (sought.first()?, 0);
-    loop {
-        from += bytes[from..].iter().position(|byte| byte == first)?;
-        if bytes[from..].starts_with(sought) {
-            return Some(from);
-        }
-        from += 1;
-    }
-}
-
-/// Returns a parameter of a header value, without quotes.
-fn parameter<'h>(header: &'h str, name: &str) -> Option<&'h str> {
-    let pairs = header.split(';').skip(1).filter_map(|pair| pair.split_once('='));
-    let mut named = pairs.filter(|(known, _)| known.trim().eq_ignore_ascii_case(name));
-    named.next().map(|(_, value)| value.trim().trim_matches('"'))
-}
-
-/// Returns whether the head of a part names the field `model`.
-fn names_model(head: &[u8]) -> bool {
-    String::from_utf8_lossy(head).split("\r\n").any(|line| {
-        let value = line.split_once(':').filter(|(name, _)| name.trim().eq_ignore_ascii_case("content-disposition"));
-        value.is_some_and(|(_, value)| parameter(value, "name") == Some("model"))
-    })
+fn model_in_form(bytes: &[u8], content_type: &str) -> Result<Option<String>, FormError> {
+    let parts = FormParts::read(bytes, content_type)?;
+    let fields = parts.fields(bytes, MODEL);
+    let [field] = fields.as_slice() else { return Ok(None) };
+    let model = str::from_utf8(field).unwrap_or_default().trim();
+    Ok(Some(model.to_owned()).filter(|model| !model.is_empty()))
 }
 
 #[cfg(test)]
@@ -215,13 +230,44 @@ mod tests {
         let part =
             |name: &str, content: &str| format!("--b\r\nContent-Disposition: form-data; {name}\r\n\r\n{content}\r\n");
         let model = |parts: &[String]| {
-            model_in_form(format!("{}--b--\r\n", parts.concat()).as_bytes(), "multipart/form-data; boundary=\"b\"")
+            let form = format!("{}--b--\r\n", parts.concat());
+            model_in_form(form.as_bytes(), "multipart/form-data; boundary=\"b\"").ok().flatten()
         };
         let (named, decoy) = ("name=\"model\"", "x name=\"model\"\r\n\r\nwhisper-1\r\n");
         assert_eq!(model(&[part(named, "whisper-1")]).as_deref(), Some("whisper-1"));
         assert_eq!(model(&[part("name=prompt", decoy), part("name=model", "m")]).as_deref(), Some("m"));
         assert_eq!(model(&[part(named, "m"), part("NAME=model", "n")]), None);
         assert_eq!(model(&[part(named, "")]), None);
-        assert_eq!(model_in_form(b"name=\"model\"\r\n\r\n", "multipart/form-data; boundary=b"), None);
+        let form = CallBody::Opaque {
+            bytes: Bytes::from_static(b"name=\"model\"\r\n\r\n"),
+            content_type: "multipart/form-data; boundary=b".into(),
+            memory: BodyReservation::default(),
+        };
+        // The default model of this endpoint does not excuse a form that servers may read otherwise.
+        let refused = read_target(&ClientEndpoint::Moderations, &form, None);
+        assert_eq!(refused.map_err(|refusal| refusal.status), Err(400));
+    }
+
+    #[test]
+    fn other_texts_of_a_body_keep_its_reservation() {
+        let form = b"--b\r\nContent-Disposition: form-data; name=prompt\r\n\r\na\r\n--b--";
+        let opaque = |memory| CallBody::Opaque {
+            bytes: Bytes::from_static(form),
+            content_type: "multipart/form-data; boundary=b".into(),
+            memory,
+        };
+        let json = |memory| CallBody::reserved(json!({"input": "a"}), memory);
+        for body_of in [&opaque as &dyn Fn(BodyReservation) -> CallBody, &json] {
+            let held = Arc::new(());
+            let mut body = body_of(BodyReservation::of(Arc::clone(&held)));
+            let texts = body.texts().expect("texts").to_string().replace("\"a\"", "\"other\"");
+            body.set_texts(serde_json::from_str(&texts).expect("JSON")).expect("texts");
+            assert!(body.bytes().windows(5).any(|bytes| bytes == b"other"), "{body:?}");
+            let clone = body.clone();
+            drop(body);
+            assert_eq!(Arc::strong_count(&held), 2, "a clone still holds it");
+            drop(clone);
+            assert_eq!(Arc::strong_count(&held), 1);
+        }
     }
 }

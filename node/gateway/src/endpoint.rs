@@ -75,17 +75,22 @@ impl ClientEndpoint {
         )
     }
 
-    /// Returns whether repeating a call has no effect besides its price.
-    ///
-    /// Such a call may be retried although the first attempt may have been executed.
-    pub fn is_repeatable(&self) -> bool {
-        matches!(
+    /// Returns whether the model writes an answer, as opposed to embeddings, categories or counts.
+    pub fn generates(&self) -> bool {
+        !matches!(
             self,
             ClientEndpoint::Embeddings
                 | ClientEndpoint::Moderations
                 | ClientEndpoint::CountTokens
                 | ClientEndpoint::Gemini(GeminiVerb::Embed | GeminiVerb::BatchEmbed | GeminiVerb::CountTokens)
         )
+    }
+
+    /// Returns whether repeating a call has no effect besides its price.
+    ///
+    /// Such a call may be retried although the first attempt may have been executed.
+    pub fn is_repeatable(&self) -> bool {
+        !self.generates()
     }
 
     /// Returns the name of a call's span (1.9).

@@ -7,6 +7,7 @@ use assay_node_models::attempts::GiveUpReason;
 use assay_node_models::resolution::ResolutionError;
 use serde_json::Value;
 
+use crate::form::FormError;
 use crate::translation::write_error;
 
 /// Refusal or failure of a call by the gateway.
@@ -73,6 +74,12 @@ impl GatewayError {
             error.retry_after_s = Some(until_ms.saturating_sub(now_ms).div_ceil(1000).max(1));
         }
         error
+    }
+}
+
+impl From<FormError> for GatewayError {
+    fn from(error: FormError) -> GatewayError {
+        GatewayError::invalid(error.to_string())
     }
 }
 

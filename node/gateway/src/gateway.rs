@@ -25,11 +25,11 @@ use crate::call::ModelCall;
 use crate::endpoint::ClientEndpoint;
 use crate::error::GatewayError;
 use crate::kept_items;
-use crate::outcome::{CallCounters, CallObserver, CallOutcome, CallPrice, CallRecorder, TakenRoute};
+use crate::outcome::{CallCounters, CallObserver, CallOutcome, CallRecorder};
 use crate::reply::{BrokenStream, EVENT_STREAM, ModelReply, ReplyBody, begin_stream, failed_reply, read_whole};
 use crate::settings::GatewaySettings;
 use crate::translation::error_status;
-use crate::upstream::{ActiveCall, Arrival, CallSignatures, CredentialSource, ServerResponse};
+use crate::upstream::{ActiveCall, Arrival, CallAdmission, CallSignatures, CredentialSource, ServerResponse};
 
 /// Number of bytes of a server's error response after which reading stops.
 const ERROR_BYTES_MAX: usize = 1 << 20;
@@ -103,6 +103,10 @@ impl fmt::Debug for GatewayCore {
 }
 
 impl GatewayCore {
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog)
+    }
+
     pub fn cooling_changed(&self, key: &CoolingKey) {
         if let Some(listener) = &self.on_cooling {
             listener(key);
@@ -161,7 +165,7 @@ impl Gateway {
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.0.catalog)
+        self.0.catalog()
     }
 
     /// Returns the outbound client, which also fetches media and calls tools.
@@ -192,66 +196,65 @@ impl Gateway {
         let call = Arc::new(call);
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
         recorder.call = Some(Arc::clone(&call));
-        let mut active = match self.begin(call, &mut recorder).await {
-            Ok(BegunCall::Upstream(active)) => active,
+        let admission = match self.begin(&call, &mut recorder).await {
+            Ok(BegunCall::Upstream(admission)) => admission,
             Ok(BegunCall::Cached(reply)) => return Ok(reply),
             Err(error) => {
                 recorder.fail(error.status, error.to_string(), now_ms());
                 return Err(error);
             }
         };
+        let mut active = Box::new(ActiveCall::new(Arc::clone(&self.0), (call, recorder), *admission));
         let mut arrival = active.arrive().await;
         loop {
             let response = match arrival {
                 Err(error) => {
-                    recorder.outcome.attempts = active.attempts();
-                    recorder.fail(error.status, error.to_string(), now_ms());
+                    active.recorder.outcome.attempts = active.attempts();
+                    active.recorder.fail(error.status, error.to_string(), now_ms());
                     return Err(error);
                 }
                 Ok(Arrival::Failed { status, response }) => {
-                    self.took(&active, &mut recorder, &response);
-                    return failed(&active, recorder, status, *response).await;
+                    took(&mut active, &response);
+                    return failed(active, status, *response).await;
                 }
                 Ok(Arrival::Accepted(response)) => *response,
             };
-            self.took(&active, &mut recorder, &response);
+            took(&mut active, &response);
             let head = ResponseHead::of(&response);
             if !head.is_stream(&response) {
-                match whole(active, recorder, response, &head).await {
+                match whole(active, response, &head).await {
                     Ok(reply) => return Ok(reply),
-                    Err(broken) => (active, recorder, arrival) = again(*broken).await,
+                    Err(broken) => (active, arrival) = again(*broken).await,
                 }
                 continue;
             }
-            match begin_stream(active, recorder, response).await {
+            match begin_stream(active, response).await {
                 Ok(stream) => return Ok(head.streamed(stream)),
-                Err(broken) => (active, recorder, arrival) = again(*broken).await,
+                Err(broken) => (active, arrival) = again(*broken).await,
             }
         }
     }
 
     /// Finds servers for a call, queries the cache, and admits the call.
-    async fn begin(&self, call: Arc<ModelCall>, recorder: &mut CallRecorder) -> Result<BegunCall, GatewayError> {
+    async fn begin(&self, call: &Arc<ModelCall>, recorder: &mut CallRecorder) -> Result<BegunCall, GatewayError> {
         let started_ms = recorder.outcome.started_ms;
-        let (candidates, all_cooling) = self.candidates(&call, started_ms)?;
-        match cached::ask(self.0.cache.as_ref(), &call, &candidates).await? {
+        let (candidates, all_cooling) = self.candidates(call, started_ms)?;
+        match cached::ask(self.0.cache.as_ref(), (call, &self.0.forward), &candidates).await? {
             CacheAnswer::NotAsked => {}
             CacheAnswer::Miss(entry) => recorder.entry = entry,
             CacheAnswer::Hit(hit) => {
                 let now = now_ms();
                 cached::outcome_of_hit(&hit, &mut recorder.outcome, now);
-                let reply = cached::replay(&call, *hit, &recorder.outcome, now);
+                let reply = cached::replay(call, *hit, &recorder.outcome, now);
                 recorder.end(now);
                 return Ok(BegunCall::Cached(reply));
             }
         }
         let slot = self.slot().await?;
-        let reservation = self.admitted(&call, &candidates, started_ms).await?;
+        let reservation = self.admitted(call, &candidates, started_ms).await?;
         recorder.limits = reservation.as_ref().map(|reservation| reservation.headers().pairs()).unwrap_or_default();
-        let mut active = Box::new(ActiveCall::new(Arc::clone(&self.0), call, candidates, all_cooling));
-        active.reservation = reservation;
-        active.slot = Some(slot);
-        Ok(BegunCall::Upstream(active))
+        let admission = CallAdmission { candidates, all_cooling, reservation, slot };
+        Ok(BegunCall::Upstream(Box::new(admission)))
     }
 
     /// Counts and reports a call that a guardrail refuses before it begins.
@@ -334,28 +337,6 @@ impl Gateway {
         served.collect()
     }
 
-    /// Records the server that responded.
-    fn took(&self, active: &ActiveCall, recorder: &mut CallRecorder, response: &ServerResponse) {
-        let candidate = &active.candidates[response.candidate];
-        let model = candidate.upstream_model().to_owned();
-        recorder.price = Some(CallPrice {
-            catalog: self.catalog(),
-            spec: candidate.spec.clone(),
-            is_custom: candidate.is_custom,
-            model: model.clone(),
-        });
-        let outcome = &mut recorder.outcome;
-        outcome.status = response.response.status.as_u16();
-        outcome.attempts = active.attempts();
-        outcome.dropped.clone_from(&response.plan.dropped);
-        outcome.route = Some(TakenRoute {
-            provider_type: candidate.provider.provider_type.name().to_owned(),
-            secret_id: candidate.provider.id.clone(),
-            secret_name: candidate.provider.name.clone(),
-            model,
-        });
-    }
-
     /// Returns metrics in Prometheus text format.
     pub fn metrics_text(&self) -> String {
         let counters = &self.0.counters;
@@ -384,7 +365,7 @@ impl Gateway {
 enum BegunCall {
     /// The response is in the cache.
     Cached(ModelReply),
-    Upstream(Box<ActiveCall>),
+    Upstream(Box<CallAdmission>),
 }
 
 /// Status and headers of a response for the client.
@@ -453,9 +434,18 @@ impl ResponseHead {
     }
 }
 
+/// Records the response of a server.
+fn took(active: &mut ActiveCall, response: &ServerResponse) {
+    let attempts = active.attempts();
+    let outcome = &mut active.recorder.outcome;
+    outcome.status = response.response.status.as_u16();
+    outcome.attempts = attempts;
+    outcome.dropped.clone_from(&response.plan.dropped);
+}
+
 /// Retries a call whose response broke before its content.
-async fn again(broken: BrokenStream) -> (Box<ActiveCall>, CallRecorder, Result<Arrival, GatewayError>) {
-    let BrokenStream { status, error, mut active, recorder } = broken;
+async fn again(broken: BrokenStream) -> (Box<ActiveCall>, Result<Arrival, GatewayError>) {
+    let BrokenStream { status, error, mut active } = broken;
     let mut arrival = active.broken(status).await;
     // The error of the server is more specific than the gateway's.
     if let (Err(failure), Some(error)) = (&mut arrival, error)
@@ -463,68 +453,67 @@ async fn again(broken: BrokenStream) -> (Box<ActiveCall>, CallRecorder, Result<A
     {
         *failure.error = error;
     }
-    (active, recorder, arrival)
+    (active, arrival)
 }
 
 /// Reads a whole response.
 async fn whole(
     mut active: Box<ActiveCall>,
-    mut recorder: CallRecorder,
     response: ServerResponse,
     head: &ResponseHead,
 ) -> Result<ModelReply, Box<BrokenStream>> {
-    let ServerResponse { plan, response, mask, .. } = response;
+    let ServerResponse { plan, response, mask } = response;
     let collected = response.body.collect().await;
     let body = match collected {
         Ok(body) => body,
         Err(error) => {
             tracing::warn!(reason = error.operator_reason(), "the response of a model server broke");
-            return Err(Box::new(BrokenStream { status: None, error: None, active, recorder }));
+            return Err(Box::new(BrokenStream { status: None, error: None, active }));
         }
     };
     let call = Arc::clone(&active.call);
-    let read = read_whole(&call, &plan, (body, head.content_type.clone()), (now_ms() / 1000, recorder.has_reader()));
-    let reply = match read {
+    let how = (now_ms() / 1000, active.recorder.has_reader());
+    let reply = match read_whole(&call, &plan, (body, head.content_type.clone()), how) {
         Ok(reply) => reply,
         Err(why) => {
             tracing::warn!(why, "the response of a model server cannot be read");
-            return Err(Box::new(BrokenStream { status: None, error: None, active, recorder }));
+            return Err(Box::new(BrokenStream { status: None, error: None, active }));
         }
     };
     if let Some(failure) = reply.failure {
         let status = Some(error_status(plan.server, &failure));
-        return Err(Box::new(BrokenStream { status, error: Some(mask.error(failure)), active, recorder }));
+        return Err(Box::new(BrokenStream { status, error: Some(mask.error(failure)), active }));
     }
     active.finished(&reply.answer);
-    let outcome = &mut recorder.outcome;
+    let attempts = active.attempts();
+    let outcome = &mut active.recorder.outcome;
     outcome.answer = reply.answer;
     outcome.usage = reply.usage;
     outcome.first_token_ms = Some(now_ms());
-    outcome.attempts = active.attempts();
-    recorder.reckon();
-    active.settle(&recorder.outcome).await;
-    let headers = head.headers(&reply.content_type, &recorder, &call.request_id, call.stream);
-    if let Some(mut entry) = recorder.entry.take() {
+    outcome.attempts = attempts;
+    active.recorder.reckon();
+    active.settle().await;
+    let headers = head.headers(&reply.content_type, &active.recorder, &call.request_id, call.stream);
+    if let Some(mut entry) = active.recorder.entry.take() {
         entry.add(&reply.bytes);
-        active.core.store(entry, &call, reply.content_type, recorder.outcome.clone());
+        active.core.store(entry, &call, reply.content_type, active.recorder.outcome.clone());
     }
-    recorder.end(now_ms());
+    active.recorder.end(now_ms());
     Ok(ModelReply { status: head.status, headers, body: ReplyBody::Whole(reply.bytes) })
 }
 
 /// Returns the error response of a server to the client.
 async fn failed(
-    active: &ActiveCall,
-    mut recorder: CallRecorder,
+    mut active: Box<ActiveCall>,
     status: u16,
     response: ServerResponse,
 ) -> Result<ModelReply, GatewayError> {
     let head = ResponseHead::of(&response);
     let body = response.mask.bytes(error_body(response.response.body).await);
     let (bytes, message) = failed_reply(&active.call, &response.plan, status, &body);
-    recorder.entry = None;
-    let headers = head.headers("application/json", &recorder, &active.call.request_id, false);
-    recorder.fail(status, message, now_ms());
+    active.recorder.entry = None;
+    let headers = head.headers("application/json", &active.recorder, &active.call.request_id, false);
+    active.recorder.fail(status, message, now_ms());
     Ok(ModelReply { status, headers, body: ReplyBody::Whole(bytes) })
 }
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use serde_json::Value;
 
-use crate::call::{CallBody, CallOwner, ModelCall};
+use crate::call::{CallOwner, ModelCall};
 use crate::endpoint::ClientEndpoint;
 use crate::gateway::now_ms;
 
@@ -74,7 +74,8 @@ pub(crate) async fn restore(cache: &ResponseCache, call: &mut ModelCall) {
             *item = whole.clone();
         }
     }
-    call.body = CallBody::of_value(body);
+    // A JSON body accepts every JSON value.
+    drop(call.body.set_texts(body));
 }
 
 /// Stores the items of a response. Failures are ignored.

@@ -10,6 +10,7 @@
 //! | [`endpoint`], [`call`] | endpoints and their calls |
 //! | [`gateway`] | processing of calls |
 //! | `conversation` | calls by this node itself, whose responses are read |
+//! | `form` | multipart forms, such as those with audio files |
 //! | `kept_items` | items of responses to which later requests refer |
 //! | [`translation`] | requests, responses and streams between any two wire formats |
 //! | [`reply`] | responses to clients |
@@ -27,6 +28,7 @@ pub mod call;
 mod conversation;
 pub mod endpoint;
 pub mod error;
+mod form;
 pub mod gateway;
 mod kept_items;
 pub mod outcome;
@@ -38,7 +40,7 @@ pub mod span_media;
 pub mod translation;
 mod upstream;
 
-pub use call::{CallBody, CallOwner, CallTarget, ModelCall, ProviderKeys, read_target};
+pub use call::{BodyReservation, CallBody, CallOwner, CallTarget, ModelCall, ProviderKeys, read_target};
 pub use conversation::Conversation;
 pub use endpoint::{ClientEndpoint, GeminiVerb};
 pub use error::GatewayError;

@@ -28,7 +28,7 @@ pub enum CallAnswer {
     Logged(Value),
 }
 
-/// Server whose response came last.
+/// Server to which the last request was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenRoute {
     pub provider_type: String,
@@ -177,6 +177,23 @@ impl CallRecorder {
         self.outcome.cost_usd = usage.and_then(|usage| self.price.as_ref()?.cost(usage, started_ms));
     }
 
+    /// Completes the usage of an answer that was cut. Servers report the output only at the end of an answer.
+    pub fn reckon_cut(&mut self) {
+        if let Some(usage) = &mut self.outcome.usage {
+            let received = estimate_tokens(answer_bytes(&self.outcome.answer));
+            self.outcome.is_estimated |= received > usage.output;
+            usage.output = usage.output.max(received);
+        }
+        self.reckon();
+    }
+
+    /// Sets the estimated usage of a call without an answer, and computes its cost.
+    pub fn suppose(&mut self, usage: TokenUsage) {
+        self.outcome.usage = Some(usage);
+        self.outcome.is_estimated = true;
+        self.reckon();
+    }
+
     /// Reports the end of the call.
     pub fn end(&mut self, now_ms: u64) {
         self.outcome.ended_ms = now_ms;
@@ -216,7 +233,8 @@ impl CallRecorder {
         counters.cost_micros.add(outcome.cost_usd.map_or(0, |usd| (usd.max(0.0) * 1e6).round() as u64));
     }
 
-    fn is_open(&self) -> bool {
+    /// Returns whether the end of the call has not been reported yet.
+    pub fn is_open(&self) -> bool {
         self.request_bytes != u64::MAX
     }
 }

@@ -80,7 +80,8 @@ pub struct HttpConfig {
     pub bodies_bytes_max: usize,
     /// Upper bound of the estimated memory of all parsed bodies. Further bodies wait unparsed.
     ///
-    /// The default is the same share of memory as for `bodies_bytes_max`, from 64 MiB to 512 MiB.
+    /// Rows that a restore or a comparison holds count too. The default is the same share of memory as for
+    /// `bodies_bytes_max`, from 64 MiB to 512 MiB.
     pub parsed_bytes_max: usize,
     /// Upper bound of concurrent file uploads. Further uploads wait.
     pub uploads_max: usize,

@@ -16,6 +16,10 @@ use crate::logins::names_in;
 
 /// Upper bound of the users in one explanation.
 const PEOPLE_MAX: usize = 1000;
+/// Upper bound of the grants of all users in one explanation, unless a single user has more.
+const GRANTS_MAX: usize = 50_000;
+/// Upper bound of the grants that are shown for one permission of one user.
+const GRANTS_OF_PERMISSION_MAX: usize = 25;
 
 impl Identity {
     /// Explains the access of one user, or of all users with any access, to an object. The caller must be allowed to
@@ -59,13 +63,14 @@ fn explained(
         Some(user) => vec![user],
         None => members(view, here.org)?,
     };
-    let (mut people, mut truncated) = (Vec::new(), false);
+    let (mut people, mut grants, mut truncated) = (Vec::new(), 0, false);
     for member in asked {
         let paths = explainer.paths_of(member);
         if paths.is_empty() && user.is_none() {
             continue;
         }
-        if people.len() == PEOPLE_MAX {
+        grants += paths.len();
+        if people.len() == PEOPLE_MAX || (grants > GRANTS_MAX && !people.is_empty()) {
             truncated = true;
             break;
         }
@@ -84,13 +89,21 @@ fn person(
     let body = view.get(RecordKind::USER, member).map(|user| read_body(user)).transpose()?;
     let body = body.unwrap_or_default();
     let [given, family] = names_in(view, member)?;
-    let grants: Vec<Value> = paths.iter().map(|path| grant(view, org, target, path)).collect();
+    let shown = shown(paths);
+    let grants: Vec<Value> = shown.iter().map(|path| grant(view, org, target, path)).collect();
     let held = Permission::ALL.iter().filter(|permission| paths.iter().any(|path| path.permission == **permission));
     Ok(json!({
         "user": {"id": member, "email": text_in(&body, "email"), "given_name": given, "family_name": family},
         "permissions": held.map(|permission| permission.word()).collect::<Vec<_>>(),
         "grants": grants,
+        "grants_truncated": shown.len() < paths.len(),
     }))
+}
+
+/// Returns the first paths to every permission. The paths have the order of the permissions.
+fn shown(paths: &[GrantPath]) -> Vec<&GrantPath> {
+    let groups = paths.chunk_by(|one, next| one.permission == next.permission);
+    groups.flat_map(|group| group.iter().take(GRANTS_OF_PERMISSION_MAX)).collect()
 }
 
 /// Returns the description of one path to a permission, with the names of its groups and roles.
@@ -140,4 +153,25 @@ fn acl_record(view: &CatalogView<'_>, org: OrgId, acl: &Acl) -> Option<Arc<Recor
 fn name_in(view: &CatalogView<'_>, org: OrgId, kind: &Kind, id: Uuid) -> Option<String> {
     let record = known(view, kind, org, id)?;
     Some(text_in(&read_body(&record).ok()?, "name")).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_grants_of_one_permission_hide_no_other_permission() {
+        let object = (ObjectType::Project, Uuid::from_u128(1));
+        let path = |permission, number: u128| {
+            let (subject, gift) = (Subject::Group(Uuid::from_u128(number)), Gift::Permission(permission, None));
+            let acl = Acl { object, subject, gift };
+            GrantPath { permission, restrict: None, acl, reached: object, groups: Vec::new(), roles: Vec::new() }
+        };
+        let mut paths: Vec<_> = (0..1000).map(|number| path(Permission::Read, number)).collect();
+        paths.push(path(Permission::Update, 0));
+        let found = shown(&paths);
+        assert_eq!(found.len(), GRANTS_OF_PERMISSION_MAX + 1);
+        assert_eq!(found.last().map(|path| path.permission), Some(Permission::Update));
+        assert_eq!(shown(&paths[999..]).len(), 2);
+    }
 }

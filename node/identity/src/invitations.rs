@@ -11,10 +11,12 @@ use std::sync::Arc;
 use assay_node_auth::{IdTokenClaims, Principal};
 use assay_node_records::kinds::invitation::{self, GROUPS_MAX, Invitation};
 use assay_node_records::kinds::{organization, user};
-use assay_node_records::mechanism::{self, By, CatalogView, Walk, still_known, unexpected};
+use assay_node_records::mechanism::{self, Body, By, CatalogView, Walk, still_known, unexpected};
 use assay_node_records::{ListRequest, RecordsError};
 use assay_storage_model::OrgId;
-use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, Record, RecordKind};
+use assay_storage_model::catalog::{
+    CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record, RecordKind,
+};
 use assay_storage_model::event::format_micros;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,6 +39,9 @@ pub enum Invitations {
     /// Users join at once.
     Join,
 }
+
+/// Field of a membership with the groups of its invitation that are not joined yet.
+const INVITED_GROUPS: &str = "invited_groups";
 
 /// Pending invitation, as login pages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,6 +170,8 @@ impl Identity {
     }
 
     /// Accepts or declines an invitation. `user` restricts the operation to invitations of one person.
+    ///
+    /// An interrupted acceptance can be repeated. The membership has the groups of the invitation until they are joined.
     async fn replied(
         &self,
         by: By<'_>,
@@ -174,47 +181,87 @@ impl Identity {
     ) -> Result<Value, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             let (record, org, name) = self.catalog.peek(|view| {
-                let record = view.get(RecordKind::ORG_MEMBER, id).filter(|record| invitation::is_one(record));
-                let record = record.ok_or_else(|| missing(id))?;
+                let record = view.get(RecordKind::ORG_MEMBER, id).ok_or_else(|| missing(id))?;
                 let (org, name) = organization_of(view, record)?;
                 Ok::<_, RecordsError>((Arc::clone(record), org, name))
             })?;
-            let invited = invitation::read(&record)?;
-            if user.is_some_and(|user| user != invited.invited_user_id) {
-                return Err(missing(id));
-            }
-            let expect = Expect::Revision(record.revision);
-            let command = match reply {
-                InvitationReply::Accept => CatalogCommand::Put(invitation::accepted(
-                    &record,
-                    org,
-                    invited.invited_user_id,
-                    mechanism::now_micros(),
-                )),
-                InvitationReply::Decline => CatalogCommand::Delete(DeleteRecord { kind: record.kind, id, expect }),
+            let replied = ReplyTo::read(&record, reply)?.filter(|to| user.is_none_or(|user| user == to.user));
+            let ReplyTo { user: person, groups, is_pending } = replied.ok_or_else(|| missing(id))?;
+            let status = match is_pending {
+                true => self.reply_once(by, &record, org, (person, &groups), reply).await?,
+                false => Some("accepted"),
             };
-            let status = match self.catalog.propose_one(by, command).await? {
-                CatalogOutcome::Put { .. } => "accepted",
-                CatalogOutcome::Deleted { .. } => "declined",
-                // The person has become a member in another way.
-                CatalogOutcome::Taken { .. } => {
-                    self.catalog.delete_record(by, RecordKind::ORG_MEMBER, id).await?;
-                    "accepted"
-                }
-                CatalogOutcome::Stale { .. } => {
-                    self.catalog.fence().await?;
-                    continue;
-                }
-                other => return Err(unexpected(&other)),
+            let Some(status) = status else {
+                self.catalog.fence().await?;
+                continue;
             };
             if reply == InvitationReply::Accept {
-                for group in invited.groups {
-                    self.change_group(by, group, "add_member_users", invited.invited_user_id).await?;
-                }
+                self.join_groups(by, id, person, groups).await?;
             }
             return Ok(json!({ "id": id.to_string(), "org_id": org.to_string(), "org_name": name, "status": status }));
         }
         Err(RecordsError::Busy("concurrent changes to this invitation prevented the request: try again".into()))
+    }
+
+    /// Turns a pending invitation into a membership, or deletes it. Returns the new status; `None` if the invitation
+    /// has changed.
+    async fn reply_once(
+        &self,
+        by: By<'_>,
+        record: &Record,
+        org: OrgId,
+        (user, groups): (Uuid, &[Uuid]),
+        reply: InvitationReply,
+    ) -> Result<Option<&'static str>, RecordsError> {
+        let (kind, id, expect) = (record.kind, record.id, Expect::Revision(record.revision));
+        let command = match reply {
+            InvitationReply::Accept => {
+                let put = invitation::accepted(record, org, user, mechanism::now_micros());
+                CatalogCommand::Put(PutRecord { body: with_groups(&put.body, groups)?, ..put })
+            }
+            InvitationReply::Decline => CatalogCommand::Delete(DeleteRecord { kind, id, expect }),
+        };
+        match self.catalog.propose_one(by, command).await? {
+            CatalogOutcome::Put { .. } => Ok(Some("accepted")),
+            CatalogOutcome::Deleted { .. } => Ok(Some("declined")),
+            // The person has become a member in another way. The invitation is deleted when the groups are joined.
+            CatalogOutcome::Taken { .. } => Ok(Some("accepted")),
+            CatalogOutcome::Stale { .. } => Ok(None),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Adds a person to the groups of an accepted invitation, and then removes the groups from its record.
+    async fn join_groups(&self, by: By<'_>, id: Uuid, user: Uuid, groups: Vec<Uuid>) -> Result<(), RecordsError> {
+        for group in groups {
+            self.change_group(by, group, "add_member_users", user).await?;
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            self.catalog.fence().await?;
+            let record = self.catalog.peek(|view| view.get(RecordKind::ORG_MEMBER, id).cloned());
+            let Some(record) = record else { return Ok(()) };
+            if invitation::is_one(&record) {
+                return self.catalog.delete_record(by, RecordKind::ORG_MEMBER, id).await;
+            }
+            if groups_of(&mechanism::read_body(&record)?).is_empty() {
+                return Ok(());
+            }
+            let put = PutRecord {
+                kind: record.kind,
+                id,
+                org: record.org,
+                expect: Expect::Revision(record.revision),
+                keys: record.keys.clone(),
+                body: with_groups(&record.body, &[])?,
+                at: mechanism::now_micros(),
+            };
+            match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
+                CatalogOutcome::Put { .. } => return Ok(()),
+                CatalogOutcome::Stale { .. } => {}
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Err(RecordsError::Busy("concurrent changes to this membership prevented the request: try again".into()))
     }
 
     /// Invites a person, or adds groups to the pending invitation. Returns its id.
@@ -272,6 +319,46 @@ impl Identity {
             false => Ok(()),
         }
     }
+}
+
+/// Invitation that can be answered, or whose acceptance can be continued.
+#[derive(Debug)]
+struct ReplyTo {
+    user: Uuid,
+    groups: Vec<Uuid>,
+    is_pending: bool,
+}
+
+impl ReplyTo {
+    /// Reads a record; `None` if it allows no such reply.
+    fn read(record: &Record, reply: InvitationReply) -> Result<Option<ReplyTo>, RecordsError> {
+        if invitation::is_one(record) {
+            let Invitation { invited_user_id: user, groups, .. } = invitation::read(record)?;
+            return Ok(Some(ReplyTo { user, groups, is_pending: true }));
+        }
+        let body = mechanism::read_body(record)?;
+        let groups = groups_of(&body);
+        let user =
+            mechanism::id_in(&body, "user_id").filter(|_| reply == InvitationReply::Accept && !groups.is_empty());
+        Ok(user.map(|user| ReplyTo { user, groups, is_pending: false }))
+    }
+}
+
+/// Returns the groups of an accepted invitation that are not joined yet.
+fn groups_of(membership: &Body) -> Vec<Uuid> {
+    let groups = membership.get(INVITED_GROUPS).and_then(Value::as_array).into_iter().flatten();
+    groups.filter_map(|group| Uuid::parse_str(group.as_str()?).ok()).collect()
+}
+
+/// Returns the body of a membership with these groups of its invitation.
+fn with_groups(membership: &[u8], groups: &[Uuid]) -> Result<Vec<u8>, RecordsError> {
+    let damaged = |why| RecordsError::Internal(format!("a membership cannot be decoded: {why}"));
+    let mut body: Body = serde_json::from_slice(membership).map_err(damaged)?;
+    match groups {
+        [] => drop(body.remove(INVITED_GROUPS)),
+        groups => drop(body.insert(INVITED_GROUPS.into(), json!(groups))),
+    }
+    Ok(Value::Object(body).to_string().into_bytes())
 }
 
 /// Refuses a reply on behalf of another user.

@@ -7,6 +7,7 @@
 //! | `jwts`, `jwt_issuer`, `jwt_keys` | JWTs of a trusted issuer, and the sources of its keys |
 //! | `logins`, `setup` | logins of people by OAuth 2.1, and authorization of programs by a person |
 //! | `provider`, `oidc`, `outward` | the OpenID provider that identifies people, and requests to it |
+//! | `refreshed` | cached value of a slow source, whose fetch readers share |
 //! | `members`, `invitations`, `service_accounts` | membership of organizations, and its changes |
 //! | `organizations` | reads and changes of organizations by their members |
 //! | `access` | explanation of access to an object |
@@ -34,6 +35,7 @@ mod oidc;
 mod organizations;
 mod outward;
 mod provider;
+mod refreshed;
 mod service_accounts;
 mod setup;
 mod temporary_credentials;

@@ -1,12 +1,12 @@
 //! OpenID provider for logins: its metadata, its keys, and the validation of its tokens.
 //!
 //! The provider is contacted only for logins, so that a node can start without it. Its metadata is cached. If a refresh
-//! fails, the last valid metadata stays in use.
+//! fails or takes long, the last valid metadata stays in use.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use assay_node_auth::{
@@ -20,17 +20,12 @@ use tokio::runtime::Handle;
 use crate::logins::StartedLogin;
 use crate::outward::{BadStatus, OutwardClient, parse_url};
 use crate::provider::{Provider, ProviderRefusal};
+use crate::refreshed::Refreshed;
 
 /// Environment variable that overrides the secret of the file.
 pub const CLIENT_SECRET_VARIABLE: &str = "ASSAY_OIDC_CLIENT_SECRET";
 /// Path of the metadata below the issuer.
 const DISCOVERY: &str = "/.well-known/openid-configuration";
-/// Age at which metadata is fetched again.
-const ASKED_EVERY: Duration = Duration::from_secs(300);
-/// Minimum time between two fetches, whatever keys tokens name.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// Minimum time between two fetches before the first success.
-const FIRST_AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// Time limit for one request, because name resolution has no limit of its own.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
 /// Accepted lifetimes of access tokens in seconds. The record is checked at each use, so this matters only for readers
@@ -186,7 +181,7 @@ pub fn open_provider(
         callback: format!("{origin}/oauth/callback"),
         client,
     };
-    let provider = OpenId { asking: Arc::new(asking), kept: Arc::default(), runtime: Handle::current() };
+    let provider = OpenId { asking: Arc::new(asking), kept: Refreshed::default(), runtime: Handle::current() };
     Ok(Some((rules, Arc::new(provider))))
 }
 
@@ -200,7 +195,7 @@ fn host_of(url: &str) -> &str {
 #[derive(Clone)]
 pub struct OpenId {
     asking: Arc<ProviderClient>,
-    kept: Arc<tokio::sync::Mutex<CachedMetadata>>,
+    kept: Refreshed<ProviderMetadata>,
     /// Runtime for blocking requests; the few HTTP workers must not block.
     runtime: Handle,
 }
@@ -220,15 +215,6 @@ struct ProviderClient {
     ca: Option<PathBuf>,
     callback: String,
     client: Arc<dyn OutwardClient>,
-}
-
-/// Metadata of the last successful fetch, and the state of the last attempt.
-#[derive(Default)]
-struct CachedMetadata {
-    last: Option<Arc<ProviderMetadata>>,
-    asked: Option<Instant>,
-    /// Error of the last fetch.
-    failed: Option<String>,
 }
 
 /// Metadata of the provider.
@@ -322,46 +308,28 @@ impl ProviderClient {
 }
 
 impl OpenId {
-    /// Returns the metadata, and refreshes it if it is too old. An unknown key allows an earlier refresh.
+    /// Returns the metadata. An unknown key allows an early refresh, for which the caller waits.
     async fn known(&self, has_new_key: bool) -> Result<Arc<ProviderMetadata>, ProviderRefusal> {
-        let mut kept = self.kept.lock().await;
-        let wait = match (&kept.last, &kept.failed) {
-            (None, _) => FIRST_AGAIN_AFTER,
-            (Some(_), None) if !has_new_key => ASKED_EVERY,
-            _ => ASKED_AGAIN_AFTER,
-        };
-        if kept.asked.is_none_or(|asked| asked.elapsed() >= wait) {
-            kept.asked = Some(Instant::now());
-            let asking = Arc::clone(&self.asking);
-            match self.waited(move || asking.discover()).await {
-                Ok(known) => (kept.last, kept.failed) = (Some(Arc::new(known)), None),
-                Err(why) => {
+        let fetch = || {
+            let (runtime, asking) = (self.runtime.clone(), Arc::clone(&self.asking));
+            async move {
+                waited(&runtime, move || asking.discover()).await.map_err(|why| {
                     let why = format!("{why:#}");
                     tracing::warn!(
                         why,
                         "the OpenID provider could not be reached; its last configuration stays in use"
                     );
-                    kept.failed = Some(why);
-                }
+                    why
+                })
             }
-        }
-        let why = || ProviderRefusal::Unavailable(kept.failed.clone().unwrap_or_default());
-        kept.last.clone().ok_or_else(why)
-    }
-
-    async fn waited<T, F>(&self, ask: F) -> anyhow::Result<T>
-    where
-        T: Send + 'static,
-        F: FnOnce() -> anyhow::Result<T> + Send + 'static,
-    {
-        let answered = tokio::time::timeout(GIVEN_UP_AFTER, self.runtime.spawn_blocking(ask)).await;
-        answered.with_context(|| format!("there was no response within {} s", GIVEN_UP_AFTER.as_secs()))??
+        };
+        self.kept.read(has_new_key, &self.runtime, fetch).await.map_err(ProviderRefusal::Unavailable)
     }
 
     async fn identified(&self, code: String, pending: PendingLogin) -> Result<IdTokenClaims, ProviderRefusal> {
         let known = self.known(false).await?;
         let (asking, place, nonce) = (Arc::clone(&self.asking), Arc::clone(&known), pending.nonce.clone());
-        let exchanged = self.waited(move || asking.exchange(&place, &code, &pending.verifier)).await;
+        let exchanged = waited(&self.runtime, move || asking.exchange(&place, &code, &pending.verifier)).await;
         let token = exchanged.map_err(|why| {
             let said = format!("{why:#}");
             let refused = |status: &BadStatus| status.0.starts_with('4');
@@ -377,6 +345,16 @@ impl OpenId {
         };
         who.map_err(|why| ProviderRefusal::Refused(format!("the provider's token: {why}")))
     }
+}
+
+/// Runs a blocking request on the runtime, with a time limit.
+async fn waited<T, F>(runtime: &Handle, ask: F) -> anyhow::Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> anyhow::Result<T> + Send + 'static,
+{
+    let answered = tokio::time::timeout(GIVEN_UP_AFTER, runtime.spawn_blocking(ask)).await;
+    answered.with_context(|| format!("there was no response within {} s", GIVEN_UP_AFTER.as_secs()))??
 }
 
 impl Provider for OpenId {

@@ -50,7 +50,9 @@ pub use backpressure::{
 };
 pub use config::LimitsConfig;
 pub use memory::{memory_bytes, memory_share};
-pub use quotas::{ClusterUsage, ObjectUsages, QuotaExceeded, QuotaRule, Quotas, StorageUsage, UsageSource};
+pub use quotas::{
+    ClusterUsage, MeasuredUsage, ObjectUsages, QuotaExceeded, QuotaRule, Quotas, StorageUsage, UsageSource,
+};
 pub use rate_limiting::{
     ClusterPeers, Per, RateExceeded, RateLimiter, RatePeers, RateReading, RateRule, RateView, serve_leases,
 };

@@ -1,7 +1,8 @@
 //! Quotas: upper bounds of the rows and bytes that an organization stores on all nodes.
 //!
-//! [`UsageSource`] measures the usage every few seconds. Writes that this node admitted since then are added. Several
-//! nodes together can exceed a quota by the writes that they admit between two measurements.
+//! [`UsageSource`] measures the usage every few seconds. A measurement takes time, and may miss writes that come
+//! meanwhile. So writes that this node admitted since the measurement began are added. Several nodes together can exceed
+//! a quota by the writes that they admit between two measurements.
 
 mod cluster_usage;
 
@@ -43,12 +44,20 @@ pub struct StorageUsage {
     pub bytes: u64,
 }
 
+/// Usage of an organization as last measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasuredUsage {
+    /// Number of the measurement.
+    pub number: u64,
+    /// Number of the measurement that began last. It exceeds `number` by one while a measurement is in progress.
+    pub begun: u64,
+    pub usage: StorageUsage,
+}
+
 /// Source of the last measurement of usage.
 pub trait UsageSource: Send + Sync + fmt::Debug + 'static {
-    /// Returns the number of the last measurement and the usage of an organization.
-    ///
-    /// Returns `None` before the first measurement.
-    fn of(&self, org: OrgId) -> Option<(u64, StorageUsage)>;
+    /// Returns the usage of an organization, or `None` before the first measurement.
+    fn of(&self, org: OrgId) -> Option<MeasuredUsage>;
 }
 
 /// Admission of writes by the configured quotas. Clones share all state.
@@ -59,8 +68,33 @@ pub struct Quotas(Option<Arc<Ledger>>);
 struct Ledger {
     rules: Vec<QuotaRule>,
     usage: Arc<dyn UsageSource>,
-    /// Usage admitted since a measurement, with the number of that measurement.
-    since: Mutex<HashMap<OrgId, (u64, StorageUsage)>>,
+    /// Usage that measurements may not contain yet.
+    admitted: Mutex<HashMap<OrgId, AdmittedUsage>>,
+}
+
+/// Usage that was admitted since the start of a measurement.
+#[derive(Clone, Copy, Debug, Default)]
+struct AdmittedUsage {
+    /// Number of the measurement.
+    begun: u64,
+    since: StorageUsage,
+    /// Usage admitted between the starts of the measurement before and of this one.
+    before: StorageUsage,
+}
+
+impl AdmittedUsage {
+    /// Moves to the measurement that began last.
+    fn advance(&mut self, begun: u64) {
+        if begun > self.begun {
+            self.before = if begun == self.begun + 1 { self.since } else { StorageUsage::default() };
+            (self.begun, self.since) = (begun, StorageUsage::default());
+        }
+    }
+
+    /// Returns the usage that a measurement may have missed, because its write came after the start.
+    fn missed_by(&self, number: u64) -> StorageUsage {
+        if number < self.begun { self.since.plus(self.before) } else { self.since }
+    }
 }
 
 /// Checks the rules. The error names the rule and the problem.
@@ -85,7 +119,7 @@ impl Quotas {
         if rules.is_empty() {
             return Quotas::default();
         }
-        Quotas(Some(Arc::new(Ledger { rules, usage, since: Mutex::default() })))
+        Quotas(Some(Arc::new(Ledger { rules, usage, admitted: Mutex::default() })))
     }
 
     /// Returns the upper bounds of the rows and bytes of an organization. `None` means unbounded.
@@ -112,11 +146,11 @@ impl Quotas {
         if added == StorageUsage::default() {
             return Ok(());
         }
-        let Some((look, stored)) = ledger.usage.of(who.org) else { return Ok(()) };
-        let mut since = ledger.since.lock();
-        let before =
-            since.get(&who.org).filter(|(of, _)| *of == look).map(|(_, admitted)| *admitted).unwrap_or_default();
-        let held = stored.plus(before);
+        let Some(MeasuredUsage { number, begun, usage: stored }) = ledger.usage.of(who.org) else { return Ok(()) };
+        let mut admitted = ledger.admitted.lock();
+        let mut own = admitted.get(&who.org).copied().unwrap_or_default();
+        own.advance(begun);
+        let held = stored.plus(own.missed_by(number));
         let then = held.plus(added);
         for rule in rules {
             let over = |wanted: Option<u64>, then: u64| wanted.filter(|most| then > *most);
@@ -127,8 +161,13 @@ impl Quotas {
                 return Err(QuotaExceeded::new(&who.org_name, "bytes", held.bytes, most));
             }
         }
-        if since.len() < COUNTED_MAX || since.contains_key(&who.org) {
-            since.insert(who.org, (look, before.plus(added)));
+        own.since = own.since.plus(added);
+        if admitted.len() >= COUNTED_MAX && !admitted.contains_key(&who.org) {
+            // The last measurement contains the others.
+            admitted.retain(|_, usage| usage.begun >= number);
+        }
+        if admitted.len() < COUNTED_MAX || admitted.contains_key(&who.org) {
+            admitted.insert(who.org, own);
         }
         Ok(())
     }
@@ -171,12 +210,17 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Looked(Mutex<Option<(u64, StorageUsage)>>);
+    struct Looked(Mutex<Option<MeasuredUsage>>);
 
     impl UsageSource for Looked {
-        fn of(&self, _: OrgId) -> Option<(u64, StorageUsage)> {
+        fn of(&self, _: OrgId) -> Option<MeasuredUsage> {
             *self.0.lock()
         }
+    }
+
+    /// Returns a measurement that is complete, so that none is in progress.
+    fn measured(number: u64, usage: StorageUsage) -> Option<MeasuredUsage> {
+        Some(MeasuredUsage { number, begun: number, usage })
     }
 
     fn who(name: &str) -> Principal {
@@ -202,16 +246,40 @@ mod tests {
         let quotas = Quotas::new(vec![rule], Arc::clone(&looked) as Arc<dyn UsageSource>);
         let admit = |name: &str, rows: u64| quotas.admit(&who(name), || usage(rows, 20 * rows)).is_ok();
         assert!(admit("acme", 100), "nothing is known before the first measurement");
-        *looked.0.lock() = Some((1, usage(4, 0)));
+        *looked.0.lock() = measured(1, usage(4, 0));
         assert!(!admit("acme", 7) && admit("acme", 6) && !admit("acme", 1) && admit("others", 1000));
         assert!(admit("acme", 0), "what adds nothing is admitted");
-        *looked.0.lock() = Some((2, usage(9, 0)));
+        *looked.0.lock() = measured(2, usage(9, 0));
         assert!(admit("acme", 1) && !admit("acme", 1));
     }
 
     #[test]
+    fn writes_during_a_measurement_count_until_the_next_one() {
+        let looked = Arc::new(Looked(Mutex::new(measured(1, usage(0, 0)))));
+        let rule = QuotaRule { organizations: vec![], rows: Some(10), bytes: None };
+        let quotas = Quotas::new(vec![rule], Arc::clone(&looked) as Arc<dyn UsageSource>);
+        let admit = |rows: u64| quotas.admit(&who("x"), || usage(rows, 0)).is_ok();
+        let begin = || {
+            if let Some(measured) = &mut *looked.0.lock() {
+                measured.begun += 1;
+            }
+        };
+        assert!(admit(3));
+        begin();
+        assert!(admit(4) && !admit(4), "7 of 10");
+        // It counted before the second write came.
+        *looked.0.lock() = measured(2, usage(3, 0));
+        assert!(!admit(4) && admit(1), "8 of 10");
+        begin();
+        *looked.0.lock() = measured(3, usage(8, 0));
+        assert!(admit(2) && !admit(1), "nothing is counted twice");
+        *looked.0.lock() = measured(9, usage(0, 0));
+        assert!(admit(10), "writes before an earlier measurement are in this one");
+    }
+
+    #[test]
     fn bytes_are_bounded_apart_from_rows() {
-        let looked = Arc::new(Looked(Mutex::new(Some((1, usage(0, 1000))))));
+        let looked = Arc::new(Looked(Mutex::new(measured(1, usage(0, 1000)))));
         let rule = QuotaRule { organizations: vec![], rows: None, bytes: Some(5000) };
         let quotas = Quotas::new(vec![rule], looked);
         let why = quotas.admit(&who("x"), || usage(1, 4001)).expect_err("too many");

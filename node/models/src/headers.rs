@@ -13,6 +13,8 @@ const ADDED_VALUE_BYTES_MAX: usize = 1024;
 const FORWARDED: [&str; 6] =
     ["accept", "content-type", "anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key"];
 const TRACE: [&str; 2] = ["traceparent", "tracestate"];
+/// Forwarded headers on which no answer depends.
+const WITHOUT_EFFECT: [&str; 3] = ["accept", "content-type", "idempotency-key"];
 
 /// Headers that no configuration forwards: credentials and traces of the caller.
 const NEVER_FORWARDED: [&str; 9] =
@@ -61,6 +63,23 @@ impl ForwardPolicy {
         let is_usual = FORWARDED.contains(&name) || (self.trace && TRACE.contains(&name));
         !is_refused && (is_usual || self.names.iter().any(is_configured))
     }
+
+    /// Returns the client's forwarded headers, with names in lower case.
+    fn forwarded<'a>(&self, client: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(String, &'a str)> {
+        let mut headers = lower_case(client);
+        let of_connection = named_by_connection(&headers);
+        headers.retain(|(name, _)| self.passes(name) && !of_connection.contains(name));
+        headers
+    }
+
+    /// Returns the client's forwarded headers that may change the answer, sorted by their names in lower case.
+    pub fn answer_headers<'a>(&self, client: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(String, &'a str)> {
+        let mut headers = self.forwarded(client);
+        headers.retain(|(name, _)| !WITHOUT_EFFECT.contains(&name.as_str()) && !TRACE.contains(&name.as_str()));
+        // The order of several headers of one name is kept, because the last one may be the one that counts.
+        headers.sort_by(|one, other| one.0.cmp(&other.0));
+        headers
+    }
 }
 
 /// Returns the headers of a request to an upstream, with names in lower case.
@@ -73,13 +92,8 @@ pub fn request_headers<'a>(
     authentication: &[(String, String)],
     additional: &[(String, String)],
 ) -> Vec<(String, String)> {
-    let client: Vec<_> = lower_case(client);
-    let of_connection = named_by_connection(&client);
-    let mut headers: Vec<(String, String)> = client
-        .iter()
-        .filter(|(name, _)| policy.passes(name) && !of_connection.contains(name.as_str()))
-        .map(|(name, value)| (name.clone(), (*value).to_owned()))
-        .collect();
+    let forwarded = policy.forwarded(client).into_iter();
+    let mut headers: Vec<(String, String)> = forwarded.map(|(name, value)| (name, value.to_owned())).collect();
     for winners in [authentication, additional] {
         headers.retain(|(name, _)| !winners.iter().any(|(winner, _)| winner.eq_ignore_ascii_case(name)));
         headers.extend(winners.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())));
@@ -216,6 +230,28 @@ mod tests {
         let policy = ForwardPolicy { trace: true, names: vec!["X-Custom".to_owned(), "user-*".to_owned()] };
         let more = request_headers(client, &policy, &[], &[]);
         assert_eq!(names(&more), [&usual[..], &["traceparent", "user-agent", "x-custom"]].concat());
+    }
+
+    #[test]
+    fn answers_depend_on_forwarded_headers_only() {
+        let client = [
+            ("User-Agent", "sdk"),
+            ("OpenAI-Organization", "o"),
+            ("Anthropic-Beta", "b"),
+            ("anthropic-beta", "a"),
+            ("Accept", "*/*"),
+            ("content-type", "application/json"),
+            ("idempotency-key", "z"),
+            ("traceparent", "00-1"),
+            ("connection", "x-hop"),
+            ("x-hop", "1"),
+        ];
+        let of = |policy: ForwardPolicy| policy.answer_headers(client);
+        let usual = [("anthropic-beta".to_owned(), "b"), ("anthropic-beta".to_owned(), "a")];
+        assert_eq!(of(ForwardPolicy::default()), usual);
+        let names = vec!["openai-*".to_owned(), "X-Hop".to_owned()];
+        let configured = of(ForwardPolicy { trace: true, names });
+        assert_eq!(configured, [&usual[..], &[("openai-organization".to_owned(), "o")]].concat());
     }
 
     #[test]

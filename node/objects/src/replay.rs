@@ -123,10 +123,15 @@ fn check(row: &PreparedRow) -> Result<(), String> {
             return Err(format!("`{name}` of the operation on row {id} is not a JSON object"));
         }
     }
-    if doc == b"{}" && matches!(action, Action::Upsert | Action::Comment) {
+    if is_empty(doc) && matches!(action, Action::Upsert | Action::Comment) {
         return Err(format!("the operation on row {id} writes nothing"));
     }
     Ok(())
+}
+
+/// Returns whether a valid JSON object has no members. Readers cannot show a row without any.
+fn is_empty(object: &[u8]) -> bool {
+    object.strip_prefix(b"{").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"}"))
 }
 
 fn line_of(op: &WrittenOp) -> Bytes {
@@ -282,6 +287,8 @@ mod tests {
         assert!(HistoryOp::parse(good.as_bytes()).is_ok());
         for (from, to) in [
             (r#"{"x":1}"#, "{}"),
+            (r#"{"x":1}"#, "{ }"),
+            (r#"{"x":1}"#, "{\t \r}"),
             (r#"{"x":1}"#, "[1]"),
             (r#"{"x":1}"#, r#"{"x":1"#),
             (r#""upsert""#, r#""remove""#),

@@ -21,10 +21,14 @@
 //! 3. between the choice of the versions and the first visible row, so that later runs return the same rows;
 //! 4. at the end, after the sync of the rows.
 //!
+//! A job has one end: the first one stays, and `ending` is held while it is decided and written. Only a succeeded job
+//! can still fail, when its stored results turn out to be damaged.
+//!
 //! After a crash, a record may lack an end. The next start then removes its rows and runs the job from the beginning. A
 //! record with an end has all of its rows. Damage is never mistaken for a missing end. A checksum or length that does
-//! not match makes the job `failed`, with an error that says so. Results are not replicated: they can be computed
-//! again, and are lost with the disk of their node.
+//! not match makes the job `failed`, with an error that says so. A disk that fails to read is no damage: the reader gets
+//! an error, and the results stay. Results are not replicated: they can be computed again, and are lost with the disk
+//! of their node.
 //!
 //! Jobs have a lower priority than interactive queries, part by part. The same memory and limits apply to both. A job
 //! waits for a missing resource, such as a shard leader or memory.
@@ -59,7 +63,7 @@ use uuid::Uuid;
 
 use crate::context::QueryContext;
 use crate::{AskError, Home, Masks, Question};
-use directory::JobDirectory;
+use directory::{JobDirectory, StoredError};
 use pages::{PlacedPage, ResultSlice};
 use queue::{Job, JobQueue, JobState};
 use record::{JobEnd, JobOwner, JobRecord};
@@ -176,6 +180,8 @@ pub(crate) struct AsyncJobs {
     context: Arc<QueryContext>,
     directory: JobDirectory,
     table: Mutex<JobTable>,
+    /// Held while the end of a job is decided and written, and taken before `table`.
+    ending: Mutex<()>,
     /// Counter of changes that readers may be waiting for.
     news: watch::Sender<u64>,
     /// Wakes the driver.
@@ -204,6 +210,23 @@ struct JobSnapshot {
     limit: u64,
 }
 
+impl JobTable {
+    /// Returns whether a job still has the results of a snapshot. An ended job has no open file.
+    fn has_results(&self, name: Uuid, file: Option<&Arc<dyn DiskFile>>) -> bool {
+        let status = self.queue.get(name).map(Job::status);
+        match file {
+            Some(file) => self.files.get(&name).is_some_and(|open| Arc::ptr_eq(open, file)),
+            None => status == Some(JobStatus::Succeeded),
+        }
+    }
+
+    /// Returns whether a job is waiting or running.
+    fn is_open(&self, name: Uuid) -> bool {
+        let status = self.queue.get(name).map(Job::status);
+        matches!(status, Some(JobStatus::Queued | JobStatus::Running))
+    }
+}
+
 impl AsyncJobs {
     pub fn start(context: Arc<QueryContext>) -> io::Result<Arc<AsyncJobs>> {
         let limits = context.limits.jobs.clone();
@@ -220,6 +243,7 @@ impl AsyncJobs {
         let jobs = Arc::new(AsyncJobs {
             directory,
             table: Mutex::new(JobTable { queue, files: BTreeMap::new() }),
+            ending: Mutex::new(()),
             news: watch::Sender::new(0),
             woken: Notify::new(),
             closing: watch::Sender::new(false),
@@ -339,8 +363,8 @@ impl AsyncJobs {
                 return Ok(Some(view));
             }
             let cut = ResultSlice::new(row, limit, RESULT_BYTES_MAX);
-            let read = self.at_the_disk(move |jobs| jobs.read(name, file, &pages, cut)).await?;
-            // The job is gone or has failed since the snapshot.
+            let read = self.at_the_disk(move |jobs| jobs.read(name, file.as_ref(), &pages, cut)).await??;
+            // The job has changed since the snapshot.
             let Some(cut) = read else { continue };
             let is_last = view.status == JobStatus::Succeeded && cut.next >= rows;
             return Ok(Some(JobView { lines: cut.lines.into(), next: (!is_last).then_some(cut.next), ..view }));
@@ -377,38 +401,62 @@ impl AsyncJobs {
         })
     }
 
-    /// Reads rows. Returns `None` if the job is gone, or has failed because its results are damaged.
+    /// Reads rows. Returns `None` if the job has other results by now, or has failed because these are damaged.
     fn read(
         &self,
         name: Uuid,
-        file: Option<Arc<dyn DiskFile>>,
+        file: Option<&Arc<dyn DiskFile>>,
         pages: &[PlacedPage],
         cut: ResultSlice,
-    ) -> Option<ResultSlice> {
+    ) -> Result<Option<ResultSlice>, AskError> {
         let read = match file {
-            Some(file) => directory::read(&*file, pages, cut),
-            None => match self.directory.rows(name) {
-                Ok(file) => directory::read(&*file, pages, cut),
-                Err(why) => Err(why.to_string()),
-            },
+            Some(file) => directory::read(&**file, pages, cut),
+            None => self.directory.rows(name).and_then(|file| directory::read(&*file, pages, cut)),
         };
         match read {
-            Ok(cut) => Some(cut),
-            Err(why) => {
-                let is_there = self.table.lock().queue.get(name).is_some_and(|job| job.status() != JobStatus::Queued);
-                if is_there {
-                    tracing::error!(query = %name, why, "the results of a query are damaged");
-                    self.failed(name, &damaged(&why));
-                }
-                None
+            Ok(cut) => Ok(Some(cut)),
+            Err(_) if !self.table.lock().has_results(name, file) => Ok(None),
+            Err(StoredError::Damaged(why)) => {
+                self.results_damaged(name, file, &why);
+                Ok(None)
+            }
+            Err(StoredError::Unread(why)) => {
+                tracing::warn!(query = %name, why, "the results of a query could not be read");
+                let why = format!("the results of this query could not be read: {why}. Request them again");
+                Err(AskError::Unavailable(why))
             }
         }
     }
 
-    /// Marks a job as failed, and records that on disk if possible.
+    /// Marks a job as failed because these results of it are damaged.
+    fn results_damaged(&self, name: Uuid, file: Option<&Arc<dyn DiskFile>>, why: &str) {
+        {
+            let _ending = self.ending.lock();
+            if !self.table.lock().has_results(name, file) {
+                return;
+            }
+            tracing::error!(query = %name, why, "the results of a query are damaged");
+            self.write_failure(name, &damaged(why));
+        }
+        self.tell();
+    }
+
+    /// Marks a job as failed, unless it has ended already.
     fn failed(&self, name: Uuid, why: &str) {
+        {
+            let _ending = self.ending.lock();
+            if !self.table.lock().is_open(name) {
+                return;
+            }
+            self.write_failure(name, why);
+        }
+        self.tell();
+    }
+
+    /// Marks a job as failed, and records that on disk if possible. The caller holds `ending`.
+    fn write_failure(&self, name: Uuid, why: &str) {
         let at = self.now();
-        let written = self.directory.get(name).and_then(|mut record| {
+        let written = self.directory.get(name).map_err(|why| why.to_string()).and_then(|mut record| {
             record.end = Some(JobEnd::Failed { at, why: why.to_owned() });
             self.directory.put(name, &record).map_err(|why| why.to_string())
         });
@@ -423,7 +471,6 @@ impl AsyncJobs {
         if let Err(why) = self.directory.remove_rows(name) {
             tracing::warn!(query = %name, %why, "the results of a failed query could not be removed");
         }
-        self.tell();
     }
 }
 
@@ -436,12 +483,20 @@ impl Drop for AsyncJobs {
 }
 
 /// Restores a job from the record that was found at the start.
-fn of_before(name: Uuid, record: Result<JobRecord, String>, now: i64) -> Job {
+fn of_before(name: Uuid, record: Result<JobRecord, StoredError>, now: i64) -> Job {
     let record = match record {
         Ok(record) => record,
         Err(why) => {
-            tracing::error!(query = %name, why, "the record of a query is damaged");
-            return Job::new(None, None, now, JobState::Failed { at: now, why: damaged(&why) });
+            tracing::error!(query = %name, %why, "the record of a query is damaged or could not be read");
+            let why = match why {
+                StoredError::Damaged(why) => damaged(&why),
+                StoredError::Unread(why) => {
+                    format!(
+                        "the stored data of this query could not be read: {why}. It is read again at the next start"
+                    )
+                }
+            };
+            return Job::new(None, None, now, JobState::Failed { at: now, why });
         }
     };
     let state = match record.end {

@@ -22,7 +22,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::context::QueryContext;
 use crate::leaf::run::{LeafRun, PartForm};
 use crate::leaf::stream::{ChunkReader, LeafChunk, RESULT_STREAM, format_of_stream};
-use crate::leaf::{LeafObject, LeafPart, LeafRequest, What, format_of};
+use crate::leaf::{LeafObject, LeafPart, LeafRequest, LeafResponse, What, format_of};
 use crate::plan::NodeShards;
 use crate::request::Bounded;
 use crate::{AskError, BYTES_SENT_AT_ONCE};
@@ -91,8 +91,8 @@ pub(crate) struct InputPart {
 pub(crate) enum InputEnd {
     /// The input reports it.
     Told(bool),
-    /// The size of the part decides: the last page has fewer rows and fewer bytes.
-    BelowLimits { limit: u64, bytes: usize },
+    /// A part without rows is the last one. Nodes up to 0.6 do not report it, and their parts may end after any row.
+    Empty,
 }
 
 /// Failure of an input.
@@ -380,11 +380,14 @@ impl DistributedQuery<'_> {
                 answer
             }
         };
-        let end = match what {
-            What::Part { limit: Some(limit), bytes: Some(bytes), .. } => InputEnd::BelowLimits { limit, bytes },
-            _ => InputEnd::Told(true),
-        };
-        answer.map(|answer| (InputPart { part: answer.part, end }, answer.versions))
+        answer.map(|LeafResponse { versions, part, is_last }| {
+            let end = match what {
+                What::Part { bytes: Some(_), .. } => is_last.map_or(InputEnd::Empty, InputEnd::Told),
+                // A result without pages comes in one part.
+                _ => InputEnd::Told(true),
+            };
+            (InputPart { part, end }, versions)
+        })
     }
 
     fn question(&self, shards: &[&ShardObjects], what: What, left: Duration) -> LeafRequest {

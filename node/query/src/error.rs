@@ -75,7 +75,9 @@ impl From<EngineError> for AskError {
             EngineError::Memory(_) | EngineError::Groups(_) => AskError::TooMuch(format!(
                 "{why}: narrow it down with a filter on created or root_span_id, or group by less"
             )),
-            EngineError::PivotedColumns(_) | EngineError::Refused(_) => AskError::BadRequest(why.to_string()),
+            EngineError::PivotedColumns(_) | EngineError::PivotedTwice(_) | EngineError::Refused(_) => {
+                AskError::BadRequest(why.to_string())
+            }
             EngineError::LongColumn | EngineError::Expression(assay_node_expressions::Error::TooLong) => {
                 AskError::TooMuch(why.to_string())
             }

@@ -92,6 +92,8 @@ pub(crate) enum What {
 pub(crate) struct LeafResponse {
     pub versions: Vec<(ShardId, Xact)>,
     pub part: LeafPart,
+    /// Whether no rows follow the part. Nodes up to 0.6 do not tell.
+    pub is_last: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -107,6 +109,8 @@ pub(crate) enum LeafPart {
 struct LeafHead {
     versions: Vec<(ShardId, Xact)>,
     lowest: Option<Vec<Hash>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    is_last: Option<bool>,
 }
 
 impl LeafPart {
@@ -226,8 +230,12 @@ impl LeafRequest {
         let shards: Vec<ShardId> = versions.iter().map(|(shard, _)| *shard).collect();
         let workers = shared.workers.clone();
         // The query is bound on the same thread, because patterns take time to compile.
-        let made =
-            move |watch: &Watch| deep(|| part(&self.bind()?, &sources, &shared, watch, self.what).and_then(then));
+        let made = move |watch: &Watch| {
+            deep(|| {
+                let (part, is_last) = part(&self.bind()?, &sources, &shared, watch, self.what)?;
+                Ok((then(part)?, is_last))
+            })
+        };
         let part = context.threads.run(who, until, move || workers.work(&watch, || made(&watch))).await;
         drop(stop);
         let part = part?.unwrap_or_else(|why| Err(why.into()));
@@ -235,7 +243,8 @@ impl LeafRequest {
             tracing::error!(why, "a query met damage");
             shards.into_iter().for_each(|shard| context.cluster.suspect(shard));
         }
-        Ok(LeafResponse { versions, part: part? })
+        let (part, is_last) = part?;
+        Ok(LeafResponse { versions, part, is_last: Some(is_last) })
     }
 
     /// Returns the caller, or the organization of the first object if the request has none.
@@ -292,22 +301,34 @@ impl LeafRequest {
     }
 }
 
-fn part(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch, what: What) -> Result<LeafPart, AskError> {
+/// Computes a part. Also returns whether it is the last one.
+fn part(
+    bound: &Bound,
+    sources: &[Source],
+    shared: &Shared,
+    watch: &Watch,
+    what: What,
+) -> Result<(LeafPart, bool), AskError> {
     Ok(match what {
-        What::Lowest => LeafPart::Lowest(lowest(bound, sources, shared, watch)?),
+        What::Lowest => (LeafPart::Lowest(lowest(bound, sources, shared, watch)?), true),
         What::Part { limit, after, write, until, seed, bytes } => {
             let after = after.map(|(place, xact, object)| Position { place, xact, object, write });
-            LeafPart::Own(run(bound, sources, shared, watch, &Ask { limit, bytes, after, until, seed })?)
+            let part = run(bound, sources, shared, watch, &Ask { limit, bytes, after, until, seed })?;
+            // Decoded columns may have narrower types, so only this node knows whether the bytes ended the part.
+            let is_last = part.is_last(bound, limit);
+            (LeafPart::Own(part), is_last)
         }
     })
 }
 
 fn pack(answer: Result<LeafResponse, AskError>) -> Bytes {
     let (head, part) = match answer {
-        Ok(LeafResponse { versions, part: LeafPart::Lowest(lowest) }) => {
-            (Ok(LeafHead { versions, lowest: Some(lowest) }), Bytes::new())
+        Ok(LeafResponse { versions, part: LeafPart::Lowest(lowest), is_last }) => {
+            (Ok(LeafHead { versions, lowest: Some(lowest), is_last }), Bytes::new())
         }
-        Ok(LeafResponse { versions, part: LeafPart::Part(part) }) => (Ok(LeafHead { versions, lowest: None }), part),
+        Ok(LeafResponse { versions, part: LeafPart::Part(part), is_last }) => {
+            (Ok(LeafHead { versions, lowest: None, is_last }), part)
+        }
         Ok(LeafResponse { part: LeafPart::Own(_), .. }) => {
             (Err(AskError::Internal("a part is not encoded".into())), Bytes::new())
         }
@@ -336,9 +357,10 @@ impl LeaderMessage for LeafRequest {
 /// Decodes a response. Returns `None` if it is invalid.
 fn unpack(answer: Bytes) -> Option<Result<LeafResponse, AskError>> {
     let (head, part): (Result<LeafHead, AskError>, Bytes) = packed::unpack(answer)?;
-    Some(head.map(|LeafHead { versions, lowest }| LeafResponse {
+    Some(head.map(|LeafHead { versions, lowest, is_last }| LeafResponse {
         versions,
         part: lowest.map_or(LeafPart::Part(part), LeafPart::Lowest),
+        is_last,
     }))
 }
 
@@ -381,7 +403,23 @@ pub(super) fn missing(cluster: &Cluster, question: &LeafRequest) -> Option<Group
 mod tests {
     use super::*;
 
-    /// The size of a page shows whether it is the last one, so every page must have a limit.
+    #[test]
+    fn the_end_of_a_page_is_told_and_an_older_node_does_not_tell_it() {
+        for is_last in [true, false] {
+            let response = LeafResponse {
+                versions: vec![(ShardId(3), Xact(7))],
+                part: LeafPart::Part(Bytes::from_static(b"rows")),
+                is_last: Some(is_last),
+            };
+            let read = unpack(pack(Ok(response))).expect("it is decoded").expect("a response");
+            assert_eq!((read.versions, read.is_last), (vec![(ShardId(3), Xact(7))], Some(is_last)));
+        }
+        let before = serde_json::json!({"Ok": {"versions": [[3, 7]], "lowest": null}});
+        let read = unpack(packed::pack(&before, b"rows")).expect("it is decoded").expect("a response");
+        assert_eq!(read.is_last, None);
+    }
+
+    /// A node without a stream sends no more rows at once than a page has.
     #[test]
     fn every_page_of_a_result_has_a_limit() {
         let limit = |limit, bytes| match What::part(limit, bytes, None, None, 4).with_rows_max(100) {

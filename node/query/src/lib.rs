@@ -380,16 +380,7 @@ impl QueryAnswer {
         };
         let parts = all_parts(&mut query, inner_limit).await?;
         self.versions = query.versions;
-        let table = self.finish(parts, Limit { rows, bytes: PAGE_BYTES_MAX }, until).await?;
-        // A caller that wants all rows must not get a truncated result without an error.
-        let is_whole = self.asked.question.whole || self.asked.limit.is_none();
-        if is_whole && table.cut {
-            return Err(AskError::TooMuch(format!(
-                "the rows have more than {} MiB, and in this order there are no pages: set a limit, or sort by \
-                 _pagination_key",
-                PAGE_BYTES_MAX >> 20
-            )));
-        }
+        let table = whole(self.finish(parts, Limit { rows, bytes: PAGE_BYTES_MAX }, until).await?)?;
         self.advance(&table, true);
         Ok(Some(table))
     }
@@ -476,6 +467,20 @@ pub struct QueryThread<'a> {
     pub workers: &'a Workers,
 }
 
+/// Returns the table of a result without pages, which has all rows.
+///
+/// No cursor leads to rows that were cut off, so a shorter table is an error.
+fn whole(table: Table) -> Result<Table, AskError> {
+    if table.cut {
+        return Err(AskError::TooMuch(format!(
+            "the rows have more than {} MiB, and this result has no pages: set a lower limit, or select fewer columns. \
+             Rows that are not unpivoted have pages without a sort, or sorted by _pagination_key",
+            PAGE_BYTES_MAX >> 20
+        )));
+    }
+    Ok(table)
+}
+
 /// Returns all columns of a result, including those of a pivot that depend on the data.
 pub fn columns_of(mut columns: Vec<Column>, first: &Table) -> Vec<Column> {
     for name in first.columns.iter().skip(columns.len()) {
@@ -500,5 +505,17 @@ fn constants(home: &Home) -> Vec<(&'static str, String)> {
         ObjectKind::PlaygroundLogs => [logs("x"), vec![("prompt_session_id", id)]].concat(),
         ObjectKind::ProjectPrompts => logs("p"),
         ObjectKind::AuditLog | ObjectKind::Files => vec![("org_id", org)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_without_pages_is_whole_or_an_error() {
+        assert!(whole(Table::default()).is_ok());
+        let error = whole(Table { cut: true, ..Table::default() }).expect_err("rows are missing");
+        assert!(matches!(&error, AskError::TooMuch(why) if why.contains("more than 128 MiB")), "{error}");
     }
 }

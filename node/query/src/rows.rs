@@ -82,10 +82,7 @@ impl RowStreams {
                     let part = part.decoded(inner, seed)?;
                     let is_last = match end {
                         InputEnd::Told(is_last) => is_last,
-                        InputEnd::BelowLimits { limit, bytes } => {
-                            let (rows, size) = part.measure(inner);
-                            rows < limit && size < bytes
-                        }
+                        InputEnd::Empty => part.is_empty(),
                     };
                     positions.push((number, merge.push(number, part, inner)?, is_last));
                     if is_last {

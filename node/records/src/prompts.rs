@@ -97,17 +97,14 @@ impl Records {
         Ok((self.place_of(&record)?, created.found_existing))
     }
 
-    /// Reserves a slug for an id that the client chose. The permission to write all prompts of the project was checked
-    /// before.
+    /// Reserves a slug for an id from a client that may write all prompts of the project.
     pub async fn take_slug_as(&self, home: &ObjectHome, id: Uuid, slug: &str) -> Result<PromptPlace, RecordsError> {
-        let project = home.project_id;
-        let key = PROMPT.name_key(project, slug);
+        let (project, key) = (home.project_id, PROMPT.name_key(home.project_id, slug));
         for _ in 0..ATTEMPTS_MAX {
             let (there, named) =
                 self.catalog.peek(|view| (view.get(PROMPT.record, id).cloned(), view.find(&key).map(|other| other.id)));
             if let Some(other) = named.filter(|other| *other != id) {
-                let said = format!("the slug `{slug}` belongs to {other}");
-                return Err(RecordsError::BadRequest(said));
+                return Err(RecordsError::BadRequest(format!("the slug `{slug}` belongs to {other}")));
             }
             let command = match &there {
                 Some(record) if PROMPT.home_of(record) != Some(project) => {
@@ -119,7 +116,9 @@ impl Records {
                     body.insert("slug".into(), slug.into());
                     put(&PROMPT, record, &body)
                 }
-                None => new_place(home.org, project, id, slug),
+                None => {
+                    self.check_record_count(PROMPT.record, home.org).map(|()| new_place(home.org, project, id, slug))?
+                }
             };
             match self.catalog.propose_one(By::System, CatalogCommand::Put(command)).await? {
                 CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } | CatalogOutcome::Stale { .. } => {

@@ -231,6 +231,8 @@ fn depends_on_provider_state(body: &Value) -> bool {
     is_true("store")
         || is_true("background")
         || PROVIDER_STATE.iter().any(is_set)
+        // A prompt that the provider stores (Responses) may change there. A text completion has its prompt in the body.
+        || body.get("prompt").is_some_and(Value::is_object)
         || body.get("tools").is_some_and(has_provider_tool)
 }
 
@@ -378,6 +380,7 @@ mod tests {
             json!({"background": true}),
             json!({"previous_response_id": "resp_1"}),
             json!({"conversation": {"id": "conv_1"}}),
+            json!({"prompt": {"id": "pmpt_1", "version": "2", "variables": {"city": "Paris"}}}),
             json!({"web_search_options": {}}),
             json!({"mcp_servers": [{"url": "https://x"}]}),
             json!({"tools": [{"type": "web_search"}]}),
@@ -404,6 +407,8 @@ mod tests {
         for body in [
             json!({"store": false, "background": false, "previous_response_id": null, "tools": null}),
             json!({"store": null, "tools": []}),
+            json!({"prompt": "a text", "tools": null}),
+            json!({"prompt": ["two", "texts"]}),
             json!({"tools": [{"type": "function", "function": {"name": "f"}}]}),
             json!({"tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "g"}]}),
             json!({"tools": [{"name": "f", "input_schema": {"type": "object"}}]}),

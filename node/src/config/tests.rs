@@ -199,6 +199,20 @@ fn a_value_that_does_not_fit_is_named_in_plain_words() {
     }
 }
 
+/// A sum of the clock and such a duration overflowed in the middle of the start.
+#[test]
+fn a_duration_beyond_a_century_is_refused_with_its_place() {
+    for (setting, flag) in [
+        ("retention.every_seconds", "retention.every_seconds=9223372036854775807"),
+        ("http.request_seconds_max", "http.request_seconds_max=3153600001"),
+        ("cluster.heartbeat_ms", "cluster.heartbeat_ms=3153600000001"),
+    ] {
+        let said = load(&sources(None, &[], &[flag])).unwrap_err().to_string();
+        assert!(said.contains(flag) && said.contains(&format!("`{setting}`")) && said.contains("at most"), "{said}");
+    }
+    assert!(load(&sources(None, &[], &["http.request_seconds_max=3153600000"])).is_ok());
+}
+
 #[test]
 fn a_configuration_file_that_is_not_there_is_named_with_its_option() {
     let said = load(&sources(Some(Path::new("/nowhere/assay.toml")), &[], &[])).unwrap_err().to_string();

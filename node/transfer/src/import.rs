@@ -139,6 +139,7 @@ fn look<R: BufRead>(
         }
     }
     survey.footer = reader.finish()?;
+    survey.import.check_projects()?;
     survey.import.comes_from(&survey.footer.sha256)?;
     Ok(survey)
 }

@@ -1,15 +1,15 @@
 //! Deliberate faults of the product, each of which the chaos tests have to detect.
 //!
-//! Without the feature `sabotage` there are none: [`is`] is a constant `false`, its uses compile to nothing, and no
-//! variable is read. With it the variable `ASSAY_SABOTAGE` names the one fault of the process; if it is not set, the
-//! process behaves correctly. Such a program is never released, and its version says so.
+//! A release build has none: [`is`] is a constant `false`, its uses compile to nothing, and no variable is read. In a
+//! debug build the variable `ASSAY_SABOTAGE` names the one fault of the process; if it is not set, the process behaves
+//! correctly. The decision is chaos/decisions/0006.
 
 /// Whether faults can be enabled in this program.
-pub const BUILT: bool = cfg!(feature = "sabotage");
+pub const BUILT: bool = cfg!(debug_assertions);
 /// Environment variable that names the fault.
 pub const VARIABLE: &str = "ASSAY_SABOTAGE";
-/// Warning that such a program prints.
-const WARNING: &str = "SABOTAGED BUILD: IT CAN LOSE AND FALSIFY DATA ON REQUEST. FOR CHAOS TESTS ONLY";
+/// Warning that a process with a fault prints.
+const WARNING: &str = "SABOTAGED: THIS PROCESS CAN LOSE AND FALSIFY DATA. FOR CHAOS TESTS ONLY";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
@@ -67,36 +67,35 @@ pub const ALL: [(Sabotage, &str); 15] = [
 ];
 
 /// Returns whether this process has the fault.
-#[cfg(not(feature = "sabotage"))]
+#[cfg(not(debug_assertions))]
 pub const fn is(_: Sabotage) -> bool {
     false
 }
 
 /// Returns whether this process has the fault. An unknown name ends the process, since a missing fault cannot be
 /// detected.
-#[cfg(feature = "sabotage")]
+#[cfg(debug_assertions)]
 pub fn is(what: Sabotage) -> bool {
     chosen().is_some_and(|(chosen, _)| *chosen == what)
 }
 
 /// Returns the warning for the log of this process, if a fault is enabled.
 pub fn confession() -> Option<String> {
-    let told = chosen().map_or("nothing, so it is honest", |(_, name)| name);
-    BUILT.then(|| format!("{WARNING}. {VARIABLE} SAYS: {told}"))
+    chosen().map(|(_, name)| format!("{WARNING}. {VARIABLE} SAYS: {name}"))
 }
 
 /// Returns the version as printed by the program.
 pub fn version(plain: &'static str) -> &'static str {
     static SAID: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-    if BUILT { SAID.get_or_init(|| format!("{plain}\n{WARNING}")) } else { plain }
+    if chosen().is_some() { SAID.get_or_init(|| format!("{plain}\n{WARNING}")) } else { plain }
 }
 
-#[cfg(not(feature = "sabotage"))]
+#[cfg(not(debug_assertions))]
 const fn chosen() -> Option<&'static (Sabotage, &'static str)> {
     None
 }
 
-#[cfg(feature = "sabotage")]
+#[cfg(debug_assertions)]
 fn chosen() -> Option<&'static (Sabotage, &'static str)> {
     static CHOSEN: std::sync::OnceLock<Option<&'static (Sabotage, &'static str)>> = std::sync::OnceLock::new();
     *CHOSEN.get_or_init(|| {
@@ -107,7 +106,7 @@ fn chosen() -> Option<&'static (Sabotage, &'static str)> {
 }
 
 /// The fault of this name; otherwise the names that there are.
-#[cfg(any(feature = "sabotage", test))]
+#[cfg(any(debug_assertions, test))]
 fn named(told: &str) -> Result<&'static (Sabotage, &'static str), String> {
     let names = || ALL.map(|(_, name)| name).join(", ");
     ALL.iter().find(|(_, name)| *name == told).ok_or_else(names)
@@ -125,16 +124,16 @@ mod tests {
         assert!(named("skip-fsynk").is_err_and(|known| known.contains("skip-fsync, ack-on-leader-only")));
     }
 
-    /// The variable is not set in a test's process: with or without the feature there is no fault.
+    /// The variable is not set in a test's process.
     #[test]
     fn a_process_that_is_told_nothing_is_honest() {
         assert!(ALL.iter().all(|(what, _)| !is(*what)));
-        assert_eq!(confession().is_some(), cfg!(feature = "sabotage"));
+        assert_eq!((confession(), version("1.0")), (None, "1.0"));
     }
 
-    #[cfg(not(feature = "sabotage"))]
+    #[cfg(not(debug_assertions))]
     #[test]
-    fn without_the_feature_it_is_known_when_compiling() {
+    fn a_release_build_has_no_faults_when_compiled() {
         const { assert!(!is(SkipFsync)) };
     }
 }

@@ -116,6 +116,9 @@ fn pivoted(groups: &Groups, pivot: &Pivot, found: Vec<Group>, world: EvalContext
         let value = value[0].to_text().unwrap_or_else(|| "null".into());
         columns.extend(pivot.measures.iter().map(|measure| format!("{value}_{}", name(measure))));
     }
+    if let Some((_, twice)) = columns.iter().enumerate().find(|(place, name)| columns[..*place].contains(name)) {
+        return Err(format!("the pivot has two columns `{twice}`"));
+    }
     let mut keyed = Vec::new();
     for row in &rows {
         let mut cells: Vec<Value> = Vec::new();

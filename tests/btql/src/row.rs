@@ -142,7 +142,7 @@ impl Row {
         }
     }
 
-    /// D-73.
+    /// D-73. Where the cache has more tokens than the prompt, the prompt was counted without them. No number is negative.
     fn cost(&self, world: EvalContext<'_>) -> Option<f64> {
         let price = match self.column("metadata").member("model") {
             Value::Text(model) => world.prices.get(&model)?,
@@ -153,13 +153,15 @@ impl Row {
         if !self.is_type("llm") || prompt.is_none() && completion.is_none() {
             return None;
         }
-        let cached = tokens("prompt_cached_tokens").unwrap_or(0.0);
-        let written = tokens("prompt_cache_creation_tokens").unwrap_or(0.0);
-        let plain = prompt.unwrap_or(0.0) - cached - written;
+        let counted = |tokens: Option<f64>| tokens.unwrap_or(0.0).max(0.0);
+        let cached = counted(tokens("prompt_cached_tokens"));
+        let written = counted(tokens("prompt_cache_creation_tokens"));
+        let (prompt, completion) = (counted(prompt), counted(completion));
+        let plain = if prompt < cached + written { prompt } else { prompt - cached - written };
         let usd = plain * price.input
             + cached * price.cached.unwrap_or(price.input)
             + written * price.cache_write.unwrap_or(price.input)
-            + completion.unwrap_or(0.0) * price.output;
+            + completion * price.output;
         Some(usd / MILLION)
     }
 }

@@ -88,15 +88,6 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("tikv-jemallocator", &["assay"]),
 ];
 
-/// The one feature of the workspace, and the features it enables where it is declared: deliberate faults, which the
-/// chaos tests have to detect. It enables nothing else on the way down, so that no library is built differently for it,
-/// and nothing enables it, so that released programs never have it.
-const SABOTAGE: [(&str, &[&str]); 3] = [
-    ("assay-storage-model", &[]),
-    ("assay", &["assay-storage-model/sabotage"]),
-    ("assay-chaos", &["assay-storage-model/sabotage"]),
-];
-
 /// Fields that every manifest inherits from the workspace.
 const FROM_THE_TOP: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
 
@@ -134,18 +125,11 @@ pub fn said_twice(crates: &[Crate]) -> Vec<String> {
         if !member.manifest.get("lints").is_some_and(is_workspace_alone) {
             found.push(format!("{}: `[lints] workspace = true` is missing", member.name));
         }
-        if member.manifest.contains_key("target") || !has_allowed_features(member) {
+        if ["target", "features"].iter().any(|table| member.manifest.contains_key(*table)) {
             found.push(format!("{}: features and targets of its own split the build of the workspace", member.name));
         }
     }
     found
-}
-
-fn has_allowed_features(member: &Crate) -> bool {
-    let Some(features) = member.manifest.get("features") else { return true };
-    let allowed = SABOTAGE.iter().find(|(name, _)| *name == member.name);
-    let expected = |on: &&[&str]| Value::Table(Table::from_iter([("sabotage".to_owned(), Value::from(on.to_vec()))]));
-    allowed.is_some_and(|(_, on)| *features == expected(on))
 }
 
 /// Returns dependencies of ours that have a version in the workspace, and unknown ones.
@@ -202,19 +186,6 @@ mod tests {
         ] {
             assert_eq!(said_twice(&log(more)).len(), 1, "{more}");
         }
-    }
-
-    #[test]
-    fn deliberate_faults_are_a_feature_of_those_that_are_named_and_on_for_nobody() {
-        let of = |name: &str, features: &str| {
-            let manifest = format!("{GOOD}[features]\n{features}\n").replace("assay-storage-log", name);
-            said_twice(&[Crate::sample("some/where", &manifest)]).len()
-        };
-        assert_eq!(of("assay-storage-model", "sabotage = []"), 0);
-        assert_eq!(of("assay", "sabotage = [\"assay-storage-model/sabotage\"]"), 0);
-        assert_eq!(of("assay-storage-log", "sabotage = []"), 1, "another crate");
-        assert_eq!(of("assay-storage-model", "default = [\"sabotage\"]\nsabotage = []"), 1, "on by itself");
-        assert_eq!(of("assay-chaos", "sabotage = [\"tokio/full\"]"), 1, "something else");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use assay_node_auth::Credential;
 use assay_node_gateway::{
-    CallBody, CallOwner, CallTarget, ClientEndpoint, GatewayError, GeminiVerb, ModelCall, ModelReply, ReplyBody,
-    read_target,
+    BodyReservation, CallBody, CallOwner, CallTarget, ClientEndpoint, GatewayError, GeminiVerb, ModelCall, ModelReply,
+    ReplyBody, read_target,
 };
 use assay_node_http::requests::body::object;
 use assay_node_http::requests::caller::{Call, ModelClientCall};
@@ -176,8 +176,7 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
     };
     let project = project_of(&call)?;
     let CallerProviders { providers, keys } = providers_of(&call, project).await.map_err(Refusal::from)?;
-    // A call that names no project belongs to the project that logs it.
-    let mut guards = CallGuards::of_project(&call, project.or(span.as_ref().map(|span| span.project))).await?;
+    let mut guards = CallGuards::of_projects(&call, project, span.as_ref().map(|span| span.project)).await?;
     let mut model_call = ModelCall {
         request_id: Uuid::new_v4().to_string(),
         owner: CallOwner {
@@ -262,17 +261,20 @@ fn span_headers(target: &SpanTarget) -> Vec<(String, String)> {
 }
 
 /// Reads the body as JSON, or as a multipart form that passes unmodified.
+///
+/// The body keeps its reservations of memory until the call has ended.
 async fn body_of(call: &Call, payload: Payload) -> Result<CallBody, Refusal> {
     let bytes_max = call.edge.gateway.settings().request_bytes_max;
     let content_type = call.request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or_default().to_owned();
     let body = call.packed_body_within(payload, bytes_max).await?;
-    if content_type.to_ascii_lowercase().starts_with("multipart/") {
-        return Ok(CallBody::Opaque { bytes: body.bytes.clone(), content_type });
-    }
     let bytes = body.bytes.clone();
-    let members = object(body.json().await?.value)?;
-    Ok(CallBody::Json { value: Arc::new(Value::Object(members)), bytes })
+    if content_type.to_ascii_lowercase().starts_with("multipart/") {
+        return Ok(CallBody::Opaque { bytes, content_type, memory: BodyReservation::of(body) });
+    }
+    let mut parsed = body.json().await?;
+    let value = Arc::new(Value::Object(object(parsed.value.take())?));
+    Ok(CallBody::Json { value, bytes, memory: BodyReservation::of(parsed) })
 }
 
 /// Returns the headers of a request whose values are texts, with names in lower case.

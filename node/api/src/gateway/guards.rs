@@ -1,10 +1,12 @@
-//! Guardrails of a call's project, which refuse, mask or cap the call (G-36).
+//! Guardrails of a call's projects, which refuse, mask or cap the call (G-36).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use assay_node_gateway::{CallBody, ClientEndpoint, GatewayError, ModelCall};
-use assay_node_guardrails::{GuardrailPolicy, GuardrailRefusal, GuardrailReport, GuardrailStage, TokenDecision};
+use assay_node_guardrails::{
+    GuardrailAction, GuardrailPolicy, GuardrailRefusal, GuardrailReport, GuardrailStage, TokenDecision,
+};
 use assay_node_http::requests::caller::Caller;
 use assay_node_http::responses::refusal::Refusal;
 use parking_lot::Mutex;
@@ -22,62 +24,84 @@ static COMPILED: LazyLock<CompiledPolicies> = LazyLock::new(CompiledPolicies::de
 /// Guardrails of one call.
 #[derive(Clone, Debug, Default)]
 pub struct CallGuards {
-    policy: Option<Arc<GuardrailPolicy>>,
+    /// Policies of the projects of the call, all of which apply.
+    policies: Vec<Arc<GuardrailPolicy>>,
     /// Findings of the rules in the request.
     pub report: Option<GuardrailReport>,
 }
 
 impl CallGuards {
-    /// Returns the guardrails of a project. Without a project, there are none.
-    pub async fn of_project(caller: &Caller, project: Option<Uuid>) -> Result<CallGuards, Refusal> {
-        let Some(project) = project else { return Ok(CallGuards::default()) };
-        let settings = caller.edge.records.project_settings(&caller.principal, project).await?;
-        let stored = settings.get("gateway_guardrails").filter(|stored| !stored.is_null());
-        let Some(stored) = stored else { return Ok(CallGuards::default()) };
-        let known = COMPILED.lock().get(&project).filter(|(of, _)| of == stored).map(|(_, policy)| Arc::clone(policy));
-        if let Some(policy) = known {
-            return Ok(CallGuards { policy: Some(policy), report: None });
+    /// Returns the guardrails of the project that a call names and of the one that logs it, each if there is one.
+    ///
+    /// Both apply, so that a caller cannot choose the weaker ones.
+    pub async fn of_projects(
+        caller: &Caller,
+        named: Option<Uuid>,
+        logged: Option<Uuid>,
+    ) -> Result<CallGuards, Refusal> {
+        let mut policies = Vec::new();
+        for project in named.into_iter().chain(logged.filter(|_| logged != named)) {
+            policies.extend(policy_of(caller, project).await?);
         }
-        let policy = GuardrailPolicy::parse(stored);
-        let policy = policy.map_err(|error| Refusal::internal(format!("guardrails of project {project}: {error}")))?;
-        let policy = Arc::new(policy);
-        let mut compiled = COMPILED.lock();
-        if compiled.len() >= POLICIES_MAX {
-            compiled.clear();
-        }
-        compiled.insert(project, (stored.clone(), Arc::clone(&policy)));
-        Ok(CallGuards { policy: Some(policy), report: None })
+        Ok(CallGuards { policies, report: None })
     }
 
     /// Checks a call, and masks or caps its body.
     pub fn guard(&mut self, call: &mut ModelCall) -> Result<(), GatewayError> {
-        let Some(policy) = &self.policy else { return Ok(()) };
-        policy.check_model(&call.model).map_err(|refusal| refused(403, "model_not_allowed", &refusal))?;
-        let CallBody::Json { value, .. } = &call.body else { return Ok(()) };
-        let mut body = Value::clone(value);
         let blocked = |refusal: GuardrailRefusal| refused(400, "guardrail_blocked", &refusal);
-        let is_answer = call.endpoint.is_conversation() || call.endpoint == ClientEndpoint::Completions;
-        if is_answer && let TokenDecision::Set(limit) = policy.cap_tokens(call.output_bound()).map_err(blocked)? {
-            set_output_bound(&call.endpoint, &mut body, limit);
+        for policy in &self.policies {
+            policy.check_model(&call.model).map_err(|refusal| refused(403, "model_not_allowed", &refusal))?;
+            let is_answer = call.endpoint.is_conversation() || call.endpoint == ClientEndpoint::Completions;
+            if is_answer
+                && let CallBody::Json { value, .. } = &call.body
+                && let TokenDecision::Set(limit) = policy.cap_tokens(call.output_bound()).map_err(blocked)?
+            {
+                let mut body = Value::clone(value);
+                set_output_bound(&call.endpoint, &mut body, limit);
+                call.body.set_texts(body)?;
+            }
+            if policy.has_rules(GuardrailStage::Request) {
+                let mut texts = call.body.texts()?;
+                let report = policy.apply_to_json(GuardrailStage::Request, &mut texts).map_err(blocked)?;
+                if report.rules().iter().any(|found| found.action == GuardrailAction::Mask) {
+                    call.body.set_texts(texts)?;
+                }
+                self.report.get_or_insert_default().merge(report);
+            }
         }
-        if policy.has_rules(GuardrailStage::Request) {
-            let report = policy.apply_to_json(GuardrailStage::Request, &mut body).map_err(blocked)?;
-            self.report = Some(report).filter(|report| !report.is_empty());
-        }
-        if body != **value {
-            call.body = CallBody::of_value(body);
-        }
+        self.report = self.report.take().filter(|report| !report.is_empty());
         Ok(())
     }
 
     /// Masks a logged value.
     pub fn mask_log(&self, logged: &mut Value) {
-        let Some(policy) = self.policy.as_ref().filter(|policy| policy.has_rules(GuardrailStage::Log)) else { return };
-        if policy.apply_to_json(GuardrailStage::Log, logged).is_err() {
-            // The value is too deep or too large to search.
-            *logged = Value::Null;
+        for policy in self.policies.iter().filter(|policy| policy.has_rules(GuardrailStage::Log)) {
+            if policy.apply_to_json(GuardrailStage::Log, logged).is_err() {
+                // The value is too deep or too large to search.
+                *logged = Value::Null;
+            }
         }
     }
+}
+
+/// Returns the guardrails of a project, or `None` if it has none.
+async fn policy_of(caller: &Caller, project: Uuid) -> Result<Option<Arc<GuardrailPolicy>>, Refusal> {
+    let settings = caller.edge.records.project_settings(&caller.principal, project).await?;
+    let stored = settings.get("gateway_guardrails").filter(|stored| !stored.is_null());
+    let Some(stored) = stored else { return Ok(None) };
+    let known = COMPILED.lock().get(&project).filter(|(of, _)| of == stored).map(|(_, policy)| Arc::clone(policy));
+    if known.is_some() {
+        return Ok(known);
+    }
+    let policy = GuardrailPolicy::parse(stored);
+    let policy = policy.map_err(|error| Refusal::internal(format!("guardrails of project {project}: {error}")))?;
+    let policy = Arc::new(policy);
+    let mut compiled = COMPILED.lock();
+    if compiled.len() >= POLICIES_MAX {
+        compiled.clear();
+    }
+    compiled.insert(project, (stored.clone(), Arc::clone(&policy)));
+    Ok(Some(policy))
 }
 
 fn refused(status: u16, code: &str, refusal: &GuardrailRefusal) -> GatewayError {

@@ -54,7 +54,7 @@ pub struct CallerServices {
     /// Span of the function, whose object receives all spans.
     logged: Option<SpanTarget>,
     providers: OnceCell<CallerProviders>,
-    /// Guardrails of the project of execution, or else of the project that logs the invocation.
+    /// Guardrails of the project of execution and of the project that logs the invocation.
     guards: OnceCell<CallGuards>,
     model_headers: Mutex<Vec<(String, String)>>,
 }
@@ -116,8 +116,9 @@ impl CallerServices {
 
     /// Returns the guardrails for model calls and spans.
     pub async fn guards(&self) -> Result<CallGuards, InvokeError> {
-        let project = self.project().or(self.logged.as_ref().map(|logged| logged.project));
-        let found = self.guards.get_or_try_init(|| CallGuards::of_project(&self.caller, project)).await;
+        let logged = self.logged.as_ref().map(|logged| logged.project);
+        let of_projects = || CallGuards::of_projects(&self.caller, self.project(), logged);
+        let found = self.guards.get_or_try_init(of_projects).await;
         found.cloned().map_err(error_of)
     }
 

@@ -395,7 +395,6 @@ impl Action {
 pub fn operations() -> Vec<Operation> {
     let maybe = json!({"type": "string", "nullable": true});
     let count = json!({"type": "integer", "minimum": 0});
-    let texts = json!({"type": "array", "items": text()});
     let closed = |fields: Value| json!({"type": "object", "required": names(&fields), "properties": fields});
     let job = closed(json!({
         "id": uuid(), "what": text(),
@@ -404,14 +403,9 @@ pub fn operations() -> Vec<Operation> {
         "started": {"type": "string", "format": "date-time"},
         "ended": {"type": "string", "format": "date-time", "nullable": true}, "error": maybe,
     }));
-    let kinds = json!({"type": "string", "enum": ["tag", "assign", "score", "delete", "add_to_dataset"]});
-    let action = json!({"type": "object", "required": ["kind"], "properties": {
-        "kind": kinds, "add": texts, "remove": texts, "users": texts, "name": text(), "dataset_id": uuid(),
-        "value": {"type": "number", "minimum": 0, "maximum": 1, "nullable": true},
-    }});
     let takes = json!({"type": "object", "required": ["object_type", "object_id", "action"], "properties": {
         "object_type": {"type": "string", "enum": ["project_logs", "experiment", "dataset"]}, "object_id": uuid(),
-        "filter": text(), "shape": {"type": "string", "enum": ["traces", "spans"]}, "action": action,
+        "filter": text(), "shape": {"type": "string", "enum": ["traces", "spans"]}, "action": action_schema(),
     }});
     let of = |method: &'static str, path: &str, summary: &str| Operation::new(method, path, "Console", summary);
     vec![
@@ -424,4 +418,46 @@ pub fn operations() -> Vec<Operation> {
         of("get", "/console/jobs/{id}", "Get the progress of a job").of("job").answers(job.clone()),
         of("delete", "/console/jobs/{id}", "Cancel a job").of("job").answers(job),
     ]
+}
+
+/// Describes the action of a job. Its kind determines the other members.
+fn action_schema() -> Value {
+    let some = || json!({"type": "string", "minLength": 1});
+    let list = |of: Value, most: usize| json!({"type": "array", "items": of, "maxItems": most, "nullable": true});
+    let filled = |most: usize| json!({"type": "array", "items": some(), "minItems": 1, "maxItems": most});
+    let variant = |kind: &str, required: &[&str], mut fields: Value| {
+        fields["kind"] = json!({"type": "string", "enum": [kind]});
+        let required = [&["kind"][..], required].concat();
+        json!({"type": "object", "required": required, "properties": fields})
+    };
+    let tags = || list(some(), TAGS_MAX);
+    let share = json!({"type": "number", "minimum": 0, "maximum": 1, "nullable": true});
+    json!({"anyOf": [
+        variant("tag", &["add"], json!({"add": filled(TAGS_MAX), "remove": tags()})),
+        variant("tag", &["remove"], json!({"add": tags(), "remove": filled(TAGS_MAX)})),
+        variant("assign", &[], json!({"users": list(uuid(), USERS_MAX)})),
+        variant("score", &["name"], json!({"name": some(), "value": share})),
+        variant("delete", &[], json!({})),
+        variant("add_to_dataset", &["dataset_id"], json!({"dataset_id": uuid()})),
+    ]})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_of_an_action_says_what_is_read() {
+        let read = |action: Value| Action::read(action.as_object().expect("an object")).is_ok();
+        let variants = action_schema()["anyOf"].as_array().cloned().expect("a list");
+        let of_kind = |kind: &str| variants.iter().filter(|one| one["properties"]["kind"]["enum"][0] == kind).count();
+        assert_eq!(["tag", "assign", "score", "delete", "add_to_dataset"].map(of_kind), [2, 1, 1, 1, 1]);
+        for (at, list) in [(0, "add"), (1, "remove")] {
+            assert_eq!(variants[at]["required"], json!(["kind", list]));
+            assert_eq!(variants[at]["properties"][list]["minItems"], 1);
+            assert!(!read(json!({"kind": "tag", list: []})), "{list}");
+            assert!(read(json!({"kind": "tag", list: ["x"]})), "{list}");
+        }
+        assert!(read(json!({"kind": "assign", "users": null})) && !read(json!({"kind": "score"})));
+    }
 }

@@ -305,9 +305,11 @@ pub fn operations() -> Vec<Operation> {
     let flag = json!({"type": "boolean"});
     let any = json!({"nullable": true});
     let object = json!({"type": "object", "additionalProperties": any});
-    let scores = json!({"type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1, "nullable": true}});
-    let takes = json!({"type": "object", "properties": {
-        "scores": scores, "expected": any, "metadata": object, "comment": maybe,
+    let score = json!({"type": "number", "minimum": 0, "maximum": 1, "nullable": true});
+    let scores = json!({"type": "object", "additionalProperties": score, "nullable": true});
+    let maybe_object = json!({"type": "object", "additionalProperties": any, "nullable": true});
+    let takes = json!({"type": "object", "additionalProperties": false, "properties": {
+        "scores": scores, "expected": any, "metadata": maybe_object, "comment": maybe,
         "submitted": {"type": "boolean", "nullable": true},
     }});
     let closed = |fields: Value| json!({"type": "object", "required": names(&fields), "properties": fields});

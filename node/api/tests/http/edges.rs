@@ -26,6 +26,33 @@ fn a_preflight_is_answered_on_every_path_without_a_key() {
     assert!(answer.header("access-control-expose-headers").is_some_and(|names| names.contains("x-bt-found-existing")));
 }
 
+/// A preflight kept its connection open, so that a few of them took the whole reserve for health checks.
+#[test]
+fn a_preflight_gives_its_place_in_the_reserve_back() {
+    let fixture = Fixture::with(|config| config.connections_max = 1);
+    let head =
+        format!("POST /v1/project HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 100\r\n\r\n{{");
+    let preflight = b"OPTIONS /v1/project HTTP/1.1\r\nHost: a\r\nOrigin: https://page.example\r\n\r\n";
+    let began = Instant::now();
+    let _busy = loop {
+        let mut busy = connect(fixture.address);
+        busy.write_all(head.as_bytes()).expect("sent");
+        // Until its request has begun, a connection counts as idle, and the next one takes its place.
+        thread::sleep(Duration::from_millis(200));
+        if exchange(&mut connect(fixture.address), &request("GET", "/v1", &[], b"")).status == 503 {
+            break busy;
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "one request takes all connections");
+    };
+    for _ in 0..20 {
+        let mut page = connect(fixture.address);
+        let answer = exchange(&mut page, preflight);
+        assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+        assert_eq!(page.read(&mut [0]).expect("an end"), 0, "the server hangs up");
+    }
+    assert_eq!(fixture.knock("GET", "/healthz").ok(), json!({"live": true}));
+}
+
 #[test]
 fn paths_are_served_or_not_served_yet_or_unknown() {
     let fixture = Fixture::open();

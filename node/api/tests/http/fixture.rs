@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
+use assay_node_budgets::{Budgets, ReplicatedBudgets};
 use assay_node_bulk_jobs::BulkJobs;
 use assay_node_console::cluster::ClusterReader;
 use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
@@ -99,10 +100,6 @@ impl Fixture {
                 Queries::start(Arc::clone(&cluster), QueryLimits::default(), Prices::standard().clone(), clock)
                     .expect("a folder for queries");
             let asked = queries.clone();
-            // servers of the tests are on this machine
-            let allow = json!({"allow": [{"cidr": "127.0.0.0/8", "ports": ["1024-65535"], "for": ["models", "mcp"]}]});
-            let egress: EgressSettings = serde_json::from_value(allow).expect("settings");
-            let policy = EgressPolicy::new(&egress, OwnEndpoints::default()).expect("a policy");
             let app = App {
                 queries,
                 identity,
@@ -114,12 +111,7 @@ impl Fixture {
                 quotas: Quotas::default(),
                 admin,
                 provider: None,
-                gateway: Gateway::new(GatewayParts::new(
-                    EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy),
-                    GatewaySettings::default(),
-                    Catalog::built_in().clone(),
-                    Handle::current(),
-                )),
+                gateway: gateway(&records),
                 console: Console {
                     config: ConsoleConfig { operators: vec![OWNER.into()], ..ConsoleConfig::default() },
                     cluster: "0a1b2c3d".into(),
@@ -238,4 +230,16 @@ impl Drop for Fixture {
             });
         }
     }
+}
+
+/// Returns a gateway with budgets, which reaches servers on this machine.
+fn gateway(records: &Records) -> Gateway {
+    let allow = json!({"allow": [{"cidr": "127.0.0.0/8", "ports": ["1024-65535"], "for": ["models", "mcp"]}]});
+    let egress: EgressSettings = serde_json::from_value(allow).expect("settings");
+    let policy = EgressPolicy::new(&egress, OwnEndpoints::default()).expect("a policy");
+    let egress = EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy);
+    let (settings, catalog) = (GatewaySettings::default(), Catalog::built_in().clone());
+    let budgets = Budgets::new(Arc::new(ReplicatedBudgets(records.catalog().clone())), Handle::current());
+    let parts = GatewayParts::new(egress, settings, catalog, Handle::current());
+    Gateway::new(GatewayParts { budgets: Some(budgets), ..parts })
 }

@@ -8,6 +8,7 @@ mod client;
 mod console;
 mod edges;
 mod fixture;
+mod gateway;
 mod identity;
 mod invocations;
 mod jobs;

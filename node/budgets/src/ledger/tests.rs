@@ -141,7 +141,7 @@ fn a_new_window_begins_with_nothing_spent_and_keeps_reservations() {
     let rule = rule(BudgetWindow::Day, BudgetLimits { nano_usd: Some(10), ..BudgetLimits::default() });
     let mut ledger = BudgetLedger::new(&rule, NOW);
     let call = granted(&one(&mut ledger, &rule, ONE, NOW, reserve(usd(20))));
-    one(&mut ledger, &rule, ONE, NOW, LedgerChange::Count { actual: usd(30) });
+    one(&mut ledger, &rule, ONE, NOW, LedgerChange::Count { calls: 1, actual: usd(30) });
     let later = call.until_ms - 1;
     let mut next = ledger.clone();
     next.begins_ms -= DAY_MS;
@@ -158,7 +158,7 @@ fn a_changed_window_keeps_what_it_contains() {
     let limits = BudgetLimits { nano_usd: Some(100), ..BudgetLimits::default() };
     let day = rule(BudgetWindow::Day, limits);
     let mut ledger = BudgetLedger::new(&day, NOW);
-    one(&mut ledger, &day, ONE, NOW, LedgerChange::Count { actual: usd(5) });
+    one(&mut ledger, &day, ONE, NOW, LedgerChange::Count { calls: 1, actual: usd(5) });
     let spent = |window: BudgetWindow| ledger.totals_at(&rule(window, limits), NOW).spent;
     assert_eq!(spent(BudgetWindow::Month), usd(5));
     assert_eq!(spent(BudgetWindow::Total), usd(5));
@@ -190,10 +190,10 @@ fn a_ledger_stays_within_the_size_of_a_record() {
 fn processes_without_reservations_are_forgotten_after_a_while() {
     let rule = rule(BudgetWindow::Total, BudgetLimits::default());
     let mut ledger = BudgetLedger::new(&rule, NOW);
-    one(&mut ledger, &rule, ONE, NOW, LedgerChange::Count { actual: usd(1) });
-    one(&mut ledger, &rule, TWO, NOW + WRITER_KEPT_MS - 1, LedgerChange::Count { actual: usd(1) });
+    one(&mut ledger, &rule, ONE, NOW, LedgerChange::Count { calls: 1, actual: usd(1) });
+    one(&mut ledger, &rule, TWO, NOW + WRITER_KEPT_MS - 1, LedgerChange::Count { calls: 1, actual: usd(1) });
     assert_eq!(ledger.last_batch(ONE), Some(1), "its write may still be unknown to it");
-    one(&mut ledger, &rule, TWO, NOW + WRITER_KEPT_MS, LedgerChange::Count { actual: usd(1) });
+    one(&mut ledger, &rule, TWO, NOW + WRITER_KEPT_MS, LedgerChange::Count { calls: 1, actual: usd(1) });
     assert_eq!((ledger.last_batch(ONE), ledger.last_batch(TWO)), (None, Some(1)));
 }
 

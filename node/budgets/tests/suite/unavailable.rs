@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use assay_node_budgets::{ADMISSION_WAIT_MAX, BudgetRefusal, SETTLEMENT_WAIT_MAX, SettlementPending};
+use assay_node_budgets::{
+    ADMISSION_WAIT_MAX, BudgetAction, BudgetRefusal, BudgetRule, COUNTS_WAITING_MAX, SETTLEMENT_WAIT_MAX,
+    SettlementPending,
+};
 use tokio::time::{Instant, sleep};
 
 use super::memory::{Shared, call, price, rule, usd_limit};
@@ -39,4 +42,31 @@ async fn a_settlement_is_kept_until_the_catalog_is_back() {
     sleep(Duration::from_secs(5)).await;
     let totals = shared.usage(1).totals;
     assert_eq!((totals.spent.nano_usd, totals.calls), (17, 0));
+}
+
+/// Calls that an `alert` budget counts are admitted without a catalog, so nothing else bounds how many of them wait.
+#[tokio::test(start_paused = true)]
+async fn counts_without_a_catalog_are_joined_beyond_a_bound() {
+    const MORE: u64 = 50;
+    let rule = BudgetRule { action: BudgetAction::Alert, ..rule(1, usd_limit(100)) };
+    let shared = Shared::new(1, vec![rule]);
+    let node = shared.node();
+    shared.set_down(true);
+    // The first change is in a write that goes on.
+    drop(node.admit(call(10)).await.expect("no reservation").settle(price(2)));
+    sleep(Duration::from_millis(1)).await;
+    for _ in 0..COUNTS_WAITING_MAX {
+        drop(node.admit(call(10)).await.expect("no reservation").settle(price(2)));
+    }
+    let began = Instant::now();
+    for _ in 0..MORE {
+        let settled = node.admit(call(10)).await.expect("no reservation").settle(price(2)).await;
+        assert_eq!(settled, Err(SettlementPending));
+    }
+    assert_eq!(began.elapsed().as_secs(), 0, "nothing waits for a count that joined another");
+    shared.set_down(false);
+    sleep(Duration::from_secs(10)).await;
+    let totals = shared.usage(1).totals;
+    let calls = COUNTS_WAITING_MAX as u64 + 1 + MORE;
+    assert_eq!((totals.requests, totals.spent.nano_usd), (calls, 2 * calls));
 }

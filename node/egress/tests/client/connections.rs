@@ -239,3 +239,20 @@ async fn a_client_that_goes_away_closes_its_connections() {
     drop(client);
     soon(server.witness.closed(1)).await;
 }
+
+/// A dropped future returns no error, so only the mark tells how far the call came.
+#[tokio::test]
+async fn a_dropped_call_tells_whether_its_request_departed() {
+    let silent = ScriptedServer::new(|_| reply("", Behind::Hang)).await;
+    let client = client();
+    let plain = silent.url("up.example", "/");
+    // The server reads the greeting of TLS as the start of a head, and waits for more.
+    let secured = format!("https://up.example:{}/", silent.port).parse().expect("a URL");
+    for (url, departed) in [(plain, true), (secured, false)] {
+        let options = options();
+        let request = EgressRequest::get(url);
+        let sent = tokio::time::timeout(Duration::from_millis(200), client.send(&request, &options)).await;
+        assert!(sent.is_err(), "the server does not answer");
+        assert_eq!(options.departure.is_marked(), departed);
+    }
+}

@@ -126,7 +126,7 @@ pub(super) fn table_of(
     } else {
         rows.truncate(rows_max(limit));
     }
-    let mut bytes = 0;
+    let (wanted, mut bytes) = (rows.len(), 0);
     let fitting = rows.iter().position(|(batch, row)| {
         bytes += batches[*batch].columns.iter().map(|column| column.cell_bytes(*row)).sum::<usize>();
         bytes >= limit.bytes
@@ -146,6 +146,30 @@ pub(super) fn table_of(
     let mut cells = columns_of_places(batches, &rows)?;
     // Without any row, no batch has columns.
     cells.resize(columns.len(), ResultColumn::from_values(&[])?);
-    let cut = fitting.is_some();
+    let cut = rows.len() < wanted;
     Ok(Table { columns: columns.into(), cells, len: rows.len(), end, counted: counted as u64, cut })
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_node_btql::values::Value;
+    use assay_node_btql::{Env, bind, parse_text};
+
+    use super::*;
+
+    #[test]
+    fn a_table_that_its_last_row_fills_is_not_cut() {
+        let query = "SELECT id FROM project_logs('p') ORDER BY created";
+        let bound = bind(&parse_text(query).expect("a query"), &Env::default()).expect("it is bound");
+        let row = |key: u64| (Rank { key, ..Rank::default() }, vec![Value::Text(format!("row {key}").into())]);
+        let batches = [RankedBatch::from_rows((0..3).map(row).collect(), 1).expect("a batch")];
+        let each = batches[0].columns[0].cell_bytes(0);
+        let table = |bytes: usize| {
+            let rows = (0..3).map(|row| (0, row)).collect();
+            let table = table_of(&bound, vec!["id".into()], &batches, rows, &Limit { rows: Some(9), bytes });
+            table.map(|table| (table.len, table.cut)).expect("a table")
+        };
+        assert_eq!((table(usize::MAX), table(3 * each), table(2 * each + 1)), ((3, false), (3, false), (3, false)));
+        assert_eq!((table(2 * each), table(1)), ((2, true), (1, true)));
+    }
 }

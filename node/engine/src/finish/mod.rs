@@ -2,7 +2,7 @@
 //!
 //! The step merges the parts, evaluates groups, cuts rows to a page, and runs queries over inner queries.
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use assay_node_btql::bound::{Bound, Field, Groups, Output, Pivot, Rows};
 use assay_node_btql::values::Value;
 use assay_node_expressions::Env;
@@ -261,12 +261,7 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: &[Group<'_>], env: &Env) -> Resu
     order.sort_by(|left, right| {
         by_dimensions(std::slice::from_ref(values[*left]), std::slice::from_ref(values[*right]))
     });
-    let name = |column: usize| how.columns[column].0.clone();
-    let mut names: Vec<String> = (0..pivot.column).map(name).collect();
-    for place in &order {
-        let value = values[*place].to_text().unwrap_or("null".into());
-        names.extend(pivot.measures.iter().map(|measure| format!("{value}_{}", name(*measure))));
-    }
+    let names = pivoted_names(how, pivot, order.iter().map(|place| values[*place]))?;
     let mut keyed: Vec<(Vec<Value<'static>>, Vec<Value<'static>>)> = Vec::new();
     let mut sorting = Slots::default();
     let sort = sorting.compile_all(how.sort.iter().map(|key| &key.expr), env)?;
@@ -292,6 +287,27 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: &[Group<'_>], env: &Env) -> Resu
     }
     keyed.sort_by(|(left, _), (right, _)| by_keys(left, right, &how.sort));
     Ok(ValueRows { columns: names, values: keyed.into_iter().map(|(_, cells)| cells).collect() })
+}
+
+/// Returns the names of a pivot's columns. `values` are the pivoted values in their order.
+///
+/// Different values may have the same text, as `1` and `"1"` do, and a result has each name once.
+fn pivoted_names<'v>(
+    how: &Groups,
+    pivot: &Pivot,
+    values: impl Iterator<Item = &'v Value<'static>>,
+) -> Result<Vec<String>, EngineError> {
+    let name = |column: usize| how.columns[column].0.as_str();
+    let mut names: Vec<String> = (0..pivot.column).map(|column| name(column).to_owned()).collect();
+    for value in values {
+        let value = value.to_text().unwrap_or("null".into());
+        names.extend(pivot.measures.iter().map(|measure| format!("{value}_{}", name(*measure))));
+    }
+    let mut known = AHashSet::new();
+    match names.iter().find(|name| !known.insert(name.as_str())) {
+        Some(name) => Err(EngineError::PivotedTwice(name.clone())),
+        None => Ok(names),
+    }
 }
 
 fn inferred(infer: &assay_node_btql::bound::Infer, inference: &Inference, env: &Env) -> Result<ValueRows, EngineError> {

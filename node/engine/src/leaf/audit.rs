@@ -3,10 +3,11 @@
 //! Each write is a result row with the columns that it wrote. The filter names the ids. The writes of a page are chosen
 //! before any of them is read.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Bound, Derived, Field, Order, Output};
 use assay_node_btql::values::Value;
@@ -40,6 +41,16 @@ struct UnreadWrite<'b> {
     source: usize,
     write: PastWrite,
     rank: Rank,
+    /// Whether its reader may see human scores.
+    shows_scores: bool,
+}
+
+/// Row whose writes a reviewer may see.
+#[derive(Clone, Copy, Debug)]
+struct ReadableRow {
+    /// Pagination key, which differs from that of an earlier row with the same id.
+    key: u64,
+    shows_scores: bool,
 }
 
 /// Write that was read.
@@ -50,6 +61,8 @@ struct WriteRow<'r> {
     write: &'r PastWrite,
     written: &'r Written,
     fields: Vec<DocField<'r>>,
+    /// Scores without human ones, for a reader who may not see those.
+    masked_scores: Option<String>,
     audit_data: String,
 }
 
@@ -125,17 +138,21 @@ fn found<'b>(
     let xacts = bound.bounds.xact.from.unwrap_or(0)..=bound.bounds.xact.to.unwrap_or(u64::MAX);
     let mut all = Vec::new();
     for (number, source) in context.sources.iter().enumerate() {
-        let hidden = hidden(context, number, &ids)?;
+        let readable = readable(context, number, &ids)?;
         for id in &ids {
             context.watch.check()?;
-            if hidden.contains(*id) {
+            let row = readable.as_ref().map(|readable| readable.get(*id));
+            if let Some(None) = row {
                 continue;
             }
+            let row = row.flatten();
             for write in source.view.history(&source.object, id, source.at)? {
                 let rank = rank(&write, source, bound, &order);
-                if xacts.contains(&write.xact.0) && is_wanted(id, &rank) {
+                let is_readable = row.is_none_or(|row| row.key == write.key.0);
+                if is_readable && xacts.contains(&write.xact.0) && is_wanted(id, &rank) {
                     held.more(size_of::<UnreadWrite<'_>>() + write.bytes())?;
-                    all.push(UnreadWrite { id, source: number, write, rank });
+                    let shows_scores = row.is_none_or(|row| row.shows_scores);
+                    all.push(UnreadWrite { id, source: number, write, rank, shows_scores });
                 }
             }
         }
@@ -148,29 +165,37 @@ fn found<'b>(
     Ok(all)
 }
 
-/// Returns the ids whose writes the reader of a source may not see.
+/// Returns the rows whose writes the reader of a source may see, by their ids. Returns `None` if there is no mask.
 ///
-/// These are reviews of others, and rows that the reader has to review first, since their writes reveal other scores.
-fn hidden(context: &ScanContext<'_>, number: usize, ids: &[&str]) -> Result<BTreeSet<String>, EngineError> {
+/// Not among them are reviews of others, and rows that the reader has to review first: their writes reveal other scores.
+/// A deleted row is not among them either, because nothing tells any more whether it had reviews.
+fn readable(
+    context: &ScanContext<'_>,
+    number: usize,
+    ids: &[&str],
+) -> Result<Option<BTreeMap<String, ReadableRow>>, EngineError> {
     let source = &context.sources[number];
-    let Some(blind) = &source.blind else { return Ok(BTreeSet::new()) };
+    let Some(blind) = &source.blind else { return Ok(None) };
     let sought = Sought { ids: Some(ids.iter().map(|id| (*id).to_owned()).collect()), ..Sought::default() };
-    let mut hidden = BTreeSet::new();
+    let mut readable = BTreeMap::new();
     for unit in source.view.units(&source.object, source.at, &sought)? {
-        let (all, shown) = (unit.visible()?, blind::visible(&unit, source, context.shared)?);
-        let wants = [Want::Id, blind::submitters_path(), blind::assignees_path()];
-        let columns = unit.read(&context.shared.cache, 0..all.len(), None, &wants)?;
-        let [found, submitters, assignees] = [0, 1, 2].map(|nth| columns[nth].as_string::<i32>());
+        let visible = blind::visible(&unit, source, context.shared)?;
+        let wants = [vec![Want::Id, Want::Key, blind::assignees_path()], blind::deciding().into()].concat();
+        let columns = unit.read(&context.shared.cache, 0..visible.len(), None, &wants)?;
+        let (found, keys) = (columns[0].as_string::<i32>(), columns[1].as_primitive::<UInt64Type>());
+        let (assignees, submitters) = (columns[2].as_string::<i32>(), columns[3].as_string::<i32>());
+        let shows_scores = blind::shown(blind, [&columns[3], &columns[4], &columns[5]]);
         // The ids are sorted.
-        for row in all.set_indices().filter(|row| ids.binary_search(&found.value(*row)).is_ok()) {
+        for row in visible.set_indices().filter(|row| ids.binary_search(&found.value(*row)).is_ok()) {
             let submitters = submitters.is_valid(row).then(|| submitters.value(row));
             let is_reviewed = submitters.is_some() || assignees.is_valid(row);
-            if !shown.value(row) || (is_reviewed && !blind.has_submitted(submitters)) {
-                hidden.insert(found.value(row).to_owned());
+            if !is_reviewed || blind.has_submitted(submitters) {
+                let of_row = ReadableRow { key: keys.value(row), shows_scores: shows_scores.value(row) };
+                readable.insert(found.value(row).to_owned(), of_row);
             }
         }
     }
-    Ok(hidden)
+    Ok(Some(readable))
 }
 
 /// Returns the rank of a write. Writes to one row share its key, and those of one transaction also share that.
@@ -230,6 +255,11 @@ impl<'r> WriteRow<'r> {
         written: &'r Written,
     ) -> Result<WriteRow<'r>, EngineError> {
         let fields = if written.doc.is_empty() { Ok(Vec::new()) } else { doc_fields(&written.doc) };
+        let fields = fields.map_err(|_| EngineError::Damaged)?;
+        let masked_scores = source.blind.as_deref().filter(|_| !found.shows_scores).and_then(|blind| {
+            let (_, scores) = fields.iter().find(|(name, _)| name == "scores")?;
+            blind::without_human(blind, std::str::from_utf8(scores).ok()?)
+        });
         let audit_data = written.audit_data().map_err(|_| EngineError::Damaged)?;
         Ok(WriteRow {
             id: found.id,
@@ -237,7 +267,8 @@ impl<'r> WriteRow<'r> {
             prices,
             write: &found.write,
             written,
-            fields: fields.map_err(|_| EngineError::Damaged)?,
+            fields,
+            masked_scores,
             audit_data: String::from_utf8(audit_data).map_err(|_| EngineError::Damaged)?,
         })
     }
@@ -267,6 +298,7 @@ impl<'r> WriteRow<'r> {
             // Comments are stored apart from rows.
             "comments" => Value::Null,
             "audit_data" => Value::read(&self.audit_data),
+            "scores" if let Some(scores) = &self.masked_scores => Value::read(scores),
             _ => {
                 let text = self.fields.iter().find(|(known, _)| known == name).map(|(_, text)| *text);
                 text.and_then(|text| std::str::from_utf8(text).ok()).map_or(Value::Null, Value::read)

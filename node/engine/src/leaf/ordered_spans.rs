@@ -287,8 +287,8 @@ fn read(
     best: Vec<(Rank, Candidate)>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let (batches, _) = read_until(bound, context, pieces, &best, page.bytes, &mut SizeRatio::default())?;
-    Ok(Part::Batch(RankedBatch::merge(&batches, order, page.limit)?))
+    let (batches, rows) = read_until(bound, context, pieces, &best, page.bytes, &mut SizeRatio::default())?;
+    Ok(Part::Batch { batch: RankedBatch::merge(&batches, order, page.limit)?, is_cut: rows < best.len() })
 }
 
 /// Bytes of the rows that were read, and their expected bytes.

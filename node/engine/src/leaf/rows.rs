@@ -84,10 +84,11 @@ impl LeafRows {
             LeafState::Pages(units) => {
                 let limit = self.ask.limit.map_or(*units, |limit| limit.min(*units));
                 let part = run(bound, &self.sources, shared, watch, &Ask { limit: Some(limit), ..self.ask })?;
+                let is_last = part.is_last(bound, Some(limit));
                 let batch = part.into_batch()?;
                 let (counted, bytes) = (counted(bound, &batch), batch.text_bytes());
                 let most = self.ask.bytes.unwrap_or(usize::MAX);
-                if counted < limit && bytes < most {
+                if is_last {
                     self.state = LeafState::Ended;
                 } else if let Some(each) = (bytes as u64).checked_div(counted) {
                     *units = (most as u64 / each.max(1)).clamp(1, UNITS_AT_ONCE_MAX);

@@ -20,7 +20,7 @@ pub struct Table {
     pub end: Option<Position>,
     /// Number of rows or of their traces, as counted by a limit.
     pub counted: u64,
-    /// Whether rows were cut off because the table reached its upper bound of bytes.
+    /// Whether known rows were cut off because the table reached its upper bound of bytes.
     pub cut: bool,
 }
 

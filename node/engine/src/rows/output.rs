@@ -27,8 +27,12 @@ const NEWEST_WRITES_FIRST: Order = Order::Key { by: Key::Xact, descending: true 
 pub(crate) enum Part {
     /// Best rows so far, as values.
     Rows(Top<Vec<Value<'static>>>),
-    /// All rows in their order, as columns.
-    Batch(RankedBatch),
+    /// Rows in their order, as columns.
+    Batch {
+        batch: RankedBatch,
+        /// Whether selected rows were left out because the page reached its bytes.
+        is_cut: bool,
+    },
     Groups(GroupTable),
 }
 
@@ -114,7 +118,7 @@ impl Part {
     pub fn bytes(&self) -> usize {
         match self {
             Part::Rows(top) => top.bytes(),
-            Part::Batch(batch) => batch.bytes(),
+            Part::Batch { batch, .. } => batch.bytes(),
             Part::Groups(table) => table.bytes(),
         }
     }

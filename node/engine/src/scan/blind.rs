@@ -18,7 +18,7 @@ use crate::EngineError;
 use crate::scan::source::{Shared, Source};
 
 /// Returns the path of the list of submitters of a row.
-pub(crate) fn submitters_path() -> Want {
+fn submitters_path() -> Want {
     path("metadata", SUBMITTERS)
 }
 
@@ -97,15 +97,17 @@ pub(crate) fn masked_scores(blind: &Blindness, scores: &ArrayRef, ty: Type, show
             continue;
         }
         let text = text.to_json();
-        match serde_json::from_str::<Map<String, Value>>(&text) {
-            Ok(mut object) if !shown.value(row) => {
-                blind.without_human(&mut object);
-                all.append_value(Value::Object(object).to_string());
-            }
-            _ => all.append_value(text),
-        }
+        let masked = if shown.value(row) { None } else { without_human(blind, &text) };
+        all.append_value(masked.unwrap_or(text));
     }
     Arc::new(all.finish())
+}
+
+/// Returns the JSON text of an object of scores without its human scores, or `None` for another value.
+pub(crate) fn without_human(blind: &Blindness, scores: &str) -> Option<String> {
+    let mut object: Map<String, Value> = serde_json::from_str(scores).ok()?;
+    blind.without_human(&mut object);
+    Some(Value::Object(object).to_string())
 }
 
 /// Masks a column of comments or of write origins. Those of others are removed in rows that the reader did not review.

@@ -39,7 +39,6 @@ pub struct ReplyStream {
     body: Option<EgressBody>,
     /// Bytes that are ready for the client.
     ready: Bytes,
-    recorder: CallRecorder,
     /// Settlement of the price. The last bytes wait for it.
     settling: Option<BoxFuture<'static, ()>>,
     /// Whether the connection to the client must be cut, because the format cannot express the failure.
@@ -67,13 +66,11 @@ pub(crate) struct BrokenStream {
     pub status: Option<u16>,
     pub error: Option<ModelError>,
     pub active: Box<ActiveCall>,
-    pub recorder: CallRecorder,
 }
 
 /// Reads a stream until it has content.
 pub(crate) async fn begin_stream(
     mut active: Box<ActiveCall>,
-    recorder: CallRecorder,
     response: ServerResponse,
 ) -> Result<ReplyStream, Box<BrokenStream>> {
     let (server, mask) = (response.plan.server, response.mask);
@@ -113,7 +110,7 @@ pub(crate) async fn begin_stream(
     if !has_content && (broken || codec.error().is_some()) {
         let error = codec.error().cloned().map(|error| mask.error(error));
         let status = error.as_ref().map(|error| error_status(server, error));
-        return Err(Box::new(BrokenStream { status, error, active, recorder }));
+        return Err(Box::new(BrokenStream { status, error, active }));
     }
     active.delivering();
     let dialect = active.call.endpoint.dialect();
@@ -124,18 +121,17 @@ pub(crate) async fn begin_stream(
         mask,
         body: Some(body),
         ready: Bytes::new(),
-        recorder,
         settling: None,
         is_cut: false,
     };
     if has_content {
-        stream.recorder.outcome.first_token_ms.get_or_insert_with(now_ms);
+        stream.active.recorder.outcome.first_token_ms.get_or_insert_with(now_ms);
     }
     if broken {
         held.extend_from_slice(&stream.interrupt());
     } else if stream.codec.is_ended() || !is_open {
         stream.end(&held);
-    } else if let Some(entry) = &mut stream.recorder.entry {
+    } else if let Some(entry) = &mut stream.active.recorder.entry {
         entry.add(&held);
     }
     stream.ready = stream.masked(held.freeze());
@@ -144,7 +140,7 @@ pub(crate) async fn begin_stream(
 
 impl ReplyStream {
     pub(crate) fn recorder(&self) -> &CallRecorder {
-        &self.recorder
+        &self.active.recorder
     }
 
     pub(crate) fn request_id(&self) -> &str {
@@ -194,8 +190,8 @@ impl ReplyStream {
 
     fn push(&mut self, bytes: &Bytes) -> Bytes {
         let (written, pushed) = self.codec.push(bytes);
-        if self.recorder.outcome.first_token_ms.is_none() && self.codec.has_content() {
-            self.recorder.outcome.first_token_ms = Some(now_ms());
+        if self.active.recorder.outcome.first_token_ms.is_none() && self.codec.has_content() {
+            self.active.recorder.outcome.first_token_ms = Some(now_ms());
         }
         let written = self.masked(written);
         if let Err(error) = pushed {
@@ -204,7 +200,7 @@ impl ReplyStream {
         }
         if self.codec.is_ended() {
             self.end(&written);
-        } else if let Some(entry) = &mut self.recorder.entry {
+        } else if let Some(entry) = &mut self.active.recorder.entry {
             entry.add(&written);
         }
         written
@@ -232,7 +228,7 @@ impl ReplyStream {
             None => self.active.finished(&self.codec.answer()),
             Some(error) => {
                 self.active.interrupted(Some(error.kind.status()));
-                self.recorder.outcome.error = Some(self.mask.error(error).message);
+                self.active.recorder.outcome.error = Some(self.mask.error(error).message);
             }
         }
         self.close(last);
@@ -242,41 +238,49 @@ impl ReplyStream {
     fn interrupt(&mut self) -> Bytes {
         let error = GatewayError::new(502, "upstream_error", StreamCut.to_string());
         self.active.interrupted(None);
-        self.recorder.outcome.error = Some(error.error.message.clone());
+        self.active.recorder.outcome.error = Some(error.error.message.clone());
         self.body = None;
-        self.recorder.entry = None;
+        self.active.recorder.entry = None;
         self.close(&[]);
         self.is_cut = self.is_opaque();
         if self.is_cut { Bytes::new() } else { Bytes::from(write_stream_error(self.dialect, &error.error)) }
     }
 
     fn close(&mut self, last: &[u8]) {
-        self.recorder.outcome.answer = self.codec.answer();
-        self.recorder.outcome.usage = self.codec.usage();
-        self.recorder.outcome.attempts = self.active.attempts();
-        self.recorder.reckon();
-        self.settling = Some(self.active.settle(&self.recorder.outcome).boxed());
-        if let Some(mut entry) = self.recorder.entry.take() {
+        let is_complete = self.active.recorder.outcome.error.is_none();
+        self.settling = Some(self.settle(is_complete).boxed());
+        if let Some(mut entry) = self.active.recorder.entry.take() {
             entry.add(last);
-            let (call, outcome) = (&self.active.call, self.recorder.outcome.clone());
+            let (call, outcome) = (&self.active.call, self.active.recorder.outcome.clone());
             self.active.core.store(entry, call, EVENT_STREAM.to_owned(), outcome);
         }
-        self.recorder.end(now_ms());
+        self.active.recorder.end(now_ms());
         if let Some(body) = self.body.take() {
             tokio::spawn(drain(body));
         }
+    }
+
+    /// Settles the price of the answer so far.
+    fn settle(&mut self, is_complete: bool) -> impl Future<Output = ()> + Send + 'static + use<> {
+        let attempts = self.active.attempts();
+        let recorder = &mut self.active.recorder;
+        recorder.outcome.answer = self.codec.answer();
+        recorder.outcome.usage = self.codec.usage();
+        recorder.outcome.attempts = attempts;
+        if is_complete {
+            recorder.reckon();
+        } else {
+            recorder.reckon_cut();
+        }
+        self.active.settle()
     }
 }
 
 impl Drop for ReplyStream {
     fn drop(&mut self) {
         if self.body.is_some() {
-            self.recorder.outcome.answer = self.codec.answer();
-            self.recorder.outcome.usage = self.codec.usage();
-            self.recorder.outcome.attempts = self.active.attempts();
-            self.recorder.reckon();
             // The settlement continues without its future.
-            drop(self.active.settle(&self.recorder.outcome));
+            drop(self.settle(false));
         }
     }
 }

@@ -7,7 +7,7 @@ use assay_node_auth::Secret;
 use assay_node_budgets::BudgetReservation;
 use assay_node_dialects::Dialect;
 use assay_node_dialects::form::ModelResponse;
-use assay_node_egress::{EgressError, EgressFailure, EgressProgress, EgressResponse, HeaderMap};
+use assay_node_egress::{EgressError, EgressFailure, EgressProgress, EgressResponse, HeaderMap, RequestDeparture};
 use assay_node_models::attempts::{AttemptEffect, AttemptEvent, AttemptMachine, AttemptPolicy, GiveUpReason};
 use assay_node_models::cooling::retry_after_ms;
 use assay_node_models::resolution::Candidate;
@@ -22,13 +22,12 @@ use super::plan::{AttemptPlan, PlanStep, ReplyForm, plan};
 use super::remote_media::RemoteMedia;
 use super::request::{AttemptParts, AttemptRequest, request};
 use super::server_facts::conversation_format;
-use crate::budgeting::amounts_of;
+use crate::budgeting::{amounts_of, usage_of_left};
 use crate::call::{CallOwner, ModelCall};
 use crate::error::GatewayError;
 use crate::gateway::{GatewayCore, now_ms};
 use crate::kept_items;
-use crate::outcome::CallAnswer;
-use crate::outcome::CallOutcome;
+use crate::outcome::{CallAnswer, CallPrice, CallRecorder, TakenRoute};
 use crate::translation::UpstreamFormat;
 
 /// Delay before the retry of a server whose connections are all in use.
@@ -39,7 +38,6 @@ const AWS_REQUEST_ID: &str = "x-amzn-requestid";
 /// Response of a server, with the plan for reading it.
 #[derive(Debug)]
 pub(crate) struct ServerResponse {
-    pub candidate: usize,
     pub plan: AttemptPlan,
     pub response: EgressResponse,
     /// Mask for the server's key, which errors must not reveal.
@@ -73,12 +71,35 @@ pub(crate) struct ActiveCall {
     unfit: Option<GatewayError>,
     held: Option<ServerResponse>,
     /// Budget reservation of the call. Dropping it without a settlement releases it.
-    pub reservation: Option<BudgetReservation>,
+    reservation: Option<BudgetReservation>,
     /// Permit among the concurrent calls.
-    pub slot: Option<OwnedSemaphorePermit>,
+    _slot: OwnedSemaphorePermit,
     /// Candidate whose response came last.
     answered_by: usize,
+    /// Request that a server may be executing.
+    open_request: Option<OpenRequest>,
     media: RemoteMedia,
+    pub recorder: CallRecorder,
+}
+
+/// Admission of a call that is not answered from the cache.
+#[derive(Debug)]
+pub(crate) struct CallAdmission {
+    pub candidates: Vec<Candidate>,
+    /// Whether all candidates are cooling.
+    pub all_cooling: bool,
+    /// `None` without budgets.
+    pub reservation: Option<BudgetReservation>,
+    pub slot: OwnedSemaphorePermit,
+}
+
+/// Request whose answer has not arrived, and which its server may be executing.
+#[derive(Debug)]
+struct OpenRequest {
+    candidate: usize,
+    /// Whether the server answers with a stream, which it ends when its reader leaves.
+    is_stream: bool,
+    departure: RequestDeparture,
 }
 
 /// Attempt that is ready to be sent.
@@ -103,10 +124,10 @@ enum NextStep {
 impl ActiveCall {
     pub fn new(
         core: Arc<GatewayCore>,
-        call: Arc<ModelCall>,
-        candidates: Vec<Candidate>,
-        all_cooling: bool,
+        (call, recorder): (Arc<ModelCall>, CallRecorder),
+        admission: CallAdmission,
     ) -> ActiveCall {
+        let CallAdmission { candidates, all_cooling, reservation, slot } = admission;
         let id = call.random_number("attempts");
         let retry_uncertain = core.settings.retry_uncertain || call.endpoint.is_repeatable();
         let mut policy = AttemptPolicy::new(retry_uncertain, id);
@@ -126,10 +147,12 @@ impl ActiveCall {
             ends_ms,
             unfit: None,
             held: None,
-            reservation: None,
-            slot: None,
+            reservation,
+            _slot: slot,
             answered_by: 0,
+            open_request: None,
             media: RemoteMedia::default(),
+            recorder,
         }
     }
 
@@ -144,6 +167,7 @@ impl ActiveCall {
 
     /// Retries after an accepted response broke before its content.
     pub async fn broken(&mut self, status: Option<u16>) -> Result<Arrival, GatewayError> {
+        self.open_request = None;
         self.go_on(AttemptEvent::Broken { status }).await
     }
 
@@ -177,12 +201,13 @@ impl ActiveCall {
         }
     }
 
-    /// Settles the price of the call.
+    /// Settles the price of the recorded outcome.
     ///
     /// The future completes when the settlement is stored, and the items to which a later request may refer.
-    pub fn settle(&mut self, outcome: &CallOutcome) -> impl Future<Output = ()> + Send + 'static + use<> {
-        let amounts = amounts_of(outcome);
-        let items = self.items_to_keep(outcome);
+    pub fn settle(&mut self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        self.open_request = None;
+        let amounts = amounts_of(&self.recorder.outcome);
+        let items = self.items_to_keep();
         let settlement = self.reservation.take().map(|reservation| reservation.settle(amounts));
         let request_id = self.call.request_id.clone();
         async move {
@@ -198,7 +223,8 @@ impl ActiveCall {
     }
 
     /// Returns the response to whose items a later request may refer, unless its server stores them.
-    fn items_to_keep(&self, outcome: &CallOutcome) -> Option<(ResponseCache, CallOwner, Box<ModelResponse>)> {
+    fn items_to_keep(&self) -> Option<(ResponseCache, CallOwner, Box<ModelResponse>)> {
+        let outcome = &self.recorder.outcome;
         let CallAnswer::Conversation(response) = &outcome.answer else { return None };
         let server = conversation_format(self.candidates.get(self.answered_by)?, &self.call.endpoint);
         let is_kept = outcome.error.is_none()
@@ -208,8 +234,9 @@ impl ActiveCall {
         Some((cache, self.call.owner.clone(), response.clone()))
     }
 
-    /// Reports that the first content is being sent to the client.
+    /// Reports that the first content is being sent to the client. From then on, the stream knows what to charge.
     pub fn delivering(&mut self) {
+        self.open_request = None;
         self.report(AttemptEvent::FirstByte);
     }
 
@@ -297,7 +324,14 @@ impl ActiveCall {
                 return AttemptEvent::Unfit;
             }
         };
-        match self.core.egress.send(&request.request, &request.options).await {
+        self.record_route(index);
+        let (is_stream, departure) = (plan.server_streams, request.options.departure.clone());
+        self.open_request = Some(OpenRequest { candidate: index, is_stream, departure });
+        let sent = self.core.egress.send(&request.request, &request.options).await;
+        if !sent.as_ref().is_ok_and(|response| response.status.is_success()) {
+            self.open_request = None;
+        }
+        match sent {
             Ok(response) => {
                 let status = response.status.as_u16();
                 self.core.credentials.answered(&credentials, status, &response.headers);
@@ -308,11 +342,29 @@ impl ActiveCall {
                 }
                 let retry_after_ms = retry_after_ms(texts(&response.headers), now_ms());
                 self.answered_by = index;
-                self.held = Some(ServerResponse { candidate: index, plan, response, mask });
+                self.held = Some(ServerResponse { plan, response, mask });
                 AttemptEvent::Head { status, retry_after_ms }
             }
             Err(error) => self.not_answered(&candidate, &error),
         }
+    }
+
+    /// Records the server to which a request is sent, and the source of its price.
+    fn record_route(&mut self, index: usize) {
+        let candidate = &self.candidates[index];
+        let model = candidate.upstream_model().to_owned();
+        self.recorder.price = Some(CallPrice {
+            catalog: self.core.catalog(),
+            spec: candidate.spec.clone(),
+            is_custom: candidate.is_custom,
+            model: model.clone(),
+        });
+        self.recorder.outcome.route = Some(TakenRoute {
+            provider_type: candidate.provider.provider_type.name().to_owned(),
+            secret_id: candidate.provider.id.clone(),
+            secret_name: candidate.provider.name.clone(),
+            model,
+        });
     }
 
     /// Reserves the price in the budgets of the candidate's secret.
@@ -365,6 +417,23 @@ impl ActiveCall {
             (EgressProgress::NothingSent, _) => AttemptEvent::NotSent,
             (_, failure) => AttemptEvent::Uncertain { is_late: failure == EgressFailure::HeadLate },
         }
+    }
+}
+
+/// Charges a call whose client leaves before the answer, because its server may have executed it.
+impl Drop for ActiveCall {
+    fn drop(&mut self) {
+        let departed = |request: &OpenRequest| request.departure.is_marked();
+        let Some(request) = self.open_request.take().filter(departed) else { return };
+        if !self.recorder.is_open() {
+            return;
+        }
+        let candidate = &self.candidates[request.candidate];
+        let usage = usage_of_left(&self.call, candidate, request.is_stream);
+        self.recorder.outcome.attempts = self.attempts();
+        self.recorder.suppose(usage);
+        // The settlement continues without its future.
+        drop(self.settle());
     }
 }
 

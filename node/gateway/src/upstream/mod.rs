@@ -12,9 +12,9 @@ mod remote_media;
 mod request;
 mod server_facts;
 
-pub(crate) use attempts::{ActiveCall, Arrival, ServerResponse, texts};
+pub(crate) use attempts::{ActiveCall, Arrival, CallAdmission, ServerResponse, texts};
 pub(crate) use call_signatures::CallSignatures;
 pub(crate) use credentials::CredentialSource;
 pub(crate) use embeddings::{gemini_to_openai, openai_to_gemini_response};
 pub(crate) use key_mask::KeyMask;
-pub(crate) use plan::{AttemptPlan, EmbeddingForm, ReplyForm, output_bound};
+pub(crate) use plan::{AttemptPlan, EmbeddingForm, ReplyForm, answer_bound, output_bound};

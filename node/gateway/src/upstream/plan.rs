@@ -1,7 +1,7 @@
 //! Pure planning of attempts: the URL, the body, and the form of the response for one candidate.
 
 use assay_node_dialects::Dialect;
-use assay_node_dialects_chat::completions::CompletionRequest;
+use assay_node_dialects_chat::completions::{CompletionRequest, PromptSize};
 use assay_node_dialects_chat::embeddings::EmbeddingRequest;
 use assay_node_models::provider::{ProviderType, UpstreamCall, UpstreamEndpoint, endpoint_url};
 use assay_node_models::resolution::Candidate;
@@ -107,11 +107,29 @@ pub(super) fn bytes_of(body: &Value) -> Bytes {
 /// A body may have bounds of several formats, of which the server reads one. The largest one counts, so a small bound
 /// that the server ignores hides no other one.
 pub(crate) fn output_bound(body: &Value) -> Option<u64> {
-    let direct = ["max_completion_tokens", "max_tokens", "max_output_tokens"].map(|name| body.get(name));
+    const NAMES: [&str; 3] = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
+    largest(body, &NAMES, &["maxOutputTokens", "max_output_tokens"])
+}
+
+/// Returns the upper bound of the number of answers to a request, in any wire format.
+///
+/// Like `output_bound`, it counts the largest number of a body. Text completions have as many answers to each prompt.
+pub(crate) fn answer_bound(endpoint: &ClientEndpoint, body: &Value) -> u64 {
+    let answers = largest(body, &["n", "best_of"], &["candidateCount", "candidate_count"]).unwrap_or(1).max(1);
+    let prompts = match (endpoint, &body["prompt"]) {
+        (ClientEndpoint::Completions, Value::Null) => 1,
+        (ClientEndpoint::Completions, prompt) => PromptSize::of("prompt", prompt).map_or(1, |size| size.inputs as u64),
+        _ => 1,
+    };
+    answers.saturating_mul(prompts)
+}
+
+/// Returns the largest number among members of a body and of its configuration in Gemini's format.
+fn largest(body: &Value, names: &[&str], of_gemini: &[&str]) -> Option<u64> {
     let configs = ["generationConfig", "generation_config"].into_iter().filter_map(|name| body.get(name));
-    let of_gemini = configs.flat_map(|config| ["maxOutputTokens", "max_output_tokens"].map(|name| config.get(name)));
-    let tokens = |bound: &Value| bound.as_u64().or_else(|| Some(bound.as_f64()?.ceil() as u64));
-    direct.into_iter().chain(of_gemini).filter_map(|bound| tokens(bound?)).max()
+    let of_gemini = configs.flat_map(|config| of_gemini.iter().filter_map(|name| config.get(*name)));
+    let number = |value: &Value| value.as_u64().or_else(|| Some(value.as_f64()?.ceil() as u64));
+    names.iter().filter_map(|name| body.get(*name)).chain(of_gemini).filter_map(number).max()
 }
 
 fn completions(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
@@ -230,7 +248,7 @@ fn opaque(
         _ => ReplyForm::Opaque,
     };
     let (body, content_type) = match &call.body {
-        CallBody::Opaque { bytes, content_type } => (bytes.clone(), content_type.clone()),
+        CallBody::Opaque { bytes, content_type, .. } => (bytes.clone(), content_type.clone()),
         CallBody::Json { value, .. } => (bytes_of(&with_model(value, candidate.upstream_model())), JSON.to_owned()),
     };
     Ok(AttemptPlan {
@@ -258,6 +276,26 @@ mod tests {
             (json!({"generationConfig": {}, "generation_config": {"max_output_tokens": 50}}), Some(50)),
         ] {
             assert_eq!(output_bound(&body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn all_answers_of_a_request_count() {
+        let gemini = ClientEndpoint::Gemini(GeminiVerb::Generate);
+        for (endpoint, body, expected) in [
+            (ClientEndpoint::Chat, json!({}), 1),
+            (ClientEndpoint::Chat, json!({"n": 0}), 1),
+            (ClientEndpoint::Chat, json!({"n": 3.0, "prompt": ["a", "b"]}), 3),
+            (gemini.clone(), json!({"generationConfig": {"candidateCount": 4}}), 4),
+            (gemini, json!({"n": 2, "generation_config": {"candidate_count": 5}}), 5),
+            (ClientEndpoint::Completions, json!({"prompt": "a", "n": 2, "best_of": 6}), 6),
+            (ClientEndpoint::Completions, json!({"prompt": ["a", "b", "c"], "n": 2}), 6),
+            (ClientEndpoint::Completions, json!({"prompt": [1, 2, 3]}), 1),
+            (ClientEndpoint::Completions, json!({"prompt": [[1, 2], [3]], "best_of": 2}), 4),
+            (ClientEndpoint::Completions, json!({"prompt": {}, "n": 2}), 2),
+            (ClientEndpoint::Completions, json!({"n": u64::MAX, "prompt": ["a", "b"]}), u64::MAX),
+        ] {
+            assert_eq!(answer_bound(&endpoint, &body), expected, "{endpoint:?} {body}");
         }
     }
 }

@@ -20,7 +20,7 @@ const SMALL_BODY_BYTES: u64 = 64 << 10;
 pub struct Budgets {
     /// Bytes of request bodies. They are reserved before reading, until the request ends.
     pub bodies: Budget,
-    /// Estimated memory of parsed bodies.
+    /// Estimated memory of parsed bodies, and of rows that a request collects before it responds.
     pub parsed: Budget,
     /// Number of concurrent file uploads.
     pub uploads: Budget,

@@ -10,7 +10,8 @@
 //! parsed bodies has room, because a parsed body takes several times as much memory. Waiting time does not count
 //! against the minimum rate.
 
-use std::io::Read;
+mod gzip;
+
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -22,7 +23,6 @@ use assay_node_limits::{Budget, Holder, Reservation};
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
 use assay_storage_model::event::{self, Counted, counted_within};
 use bytes::{Bytes, BytesMut};
-use flate2::read::MultiGzDecoder;
 use futures::stream::{Stream, StreamExt, TryStreamExt, try_unfold};
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
@@ -175,7 +175,7 @@ pub async fn read_packed(
     if !encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case(GZIP)) {
         return read(edge, who, request, payload, bytes_max).await;
     }
-    read_whole(edge, who, request, payload, bytes_max).await?.unpacked(edge, bytes_max).await
+    read_whole(edge, who, request, payload, bytes_max).await?.unpacked(&edge.budgets.bodies, bytes_max).await
 }
 
 /// Reads the message of a gRPC call, under the rules of [`read_packed`].
@@ -197,25 +197,7 @@ pub async fn read_message(
     }
     let pieces = call.pieces(head).map_err(|why| Refusal::bad(why.to_string()));
     let body = taken_in(edge, who, Some(u64::from(head.bytes)), std::pin::pin!(pieces), bytes_max).await?;
-    if head.is_packed { body.unpacked(edge, bytes_max).await } else { Ok(body) }
-}
-
-/// Returns an upper bound of the decompressed bytes. The last four bytes of a gzip body claim its size, maybe falsely.
-fn unpacked_bytes_max(packed: &[u8], bytes_max: usize) -> usize {
-    let last = packed.last_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length) as usize);
-    if last >= packed.len() { last.min(bytes_max) } else { bytes_max }
-}
-
-fn unpack(packed: &[u8], bytes_max: usize) -> Result<Bytes, Refusal> {
-    let most = unpacked_bytes_max(packed, bytes_max);
-    let mut unpacked = Vec::new();
-    let mut reader = MultiGzDecoder::new(packed).take(most as u64 + 1);
-    let read = reader.read_to_end(&mut unpacked);
-    read.map_err(|why| Refusal::bad(format!("the body is not valid gzip: {why}")))?;
-    if unpacked.len() > most {
-        return Err(Refusal::new(ErrorKind::TooLarge, format!("the decompressed body is larger than {most} bytes")));
-    }
-    Ok(unpacked.into())
+    if head.is_packed { body.unpacked(&edge.budgets.bodies, bytes_max).await } else { Ok(body) }
 }
 
 async fn read_whole(
@@ -357,16 +339,6 @@ impl Body {
     /// Creates a body from bytes in memory.
     pub fn kept(edge: &Edge, who: Applicant, bytes: Bytes, held: Reservation) -> Body {
         Body { bytes, held, who, parsed: edge.budgets.parsed.clone() }
-    }
-
-    async fn unpacked(self, edge: &Edge, bytes_max: usize) -> Result<Body, Refusal> {
-        let Body { bytes, mut held, who, parsed } = self;
-        // The reservation comes first, because the decompressed body may be a thousand times as large.
-        let packed = bytes.len() as u64;
-        who.grow(&edge.budgets.bodies, &mut held, unpacked_bytes_max(&bytes, bytes_max) as u64).await?;
-        let unpacked = in_background(move || unpack(&bytes, bytes_max)).await?;
-        held.shrink(packed);
-        Ok(Body { bytes: unpacked, held, who, parsed })
     }
 
     pub fn is_blank(&self) -> bool {

@@ -21,13 +21,13 @@ impl Packing {
     /// Returns a gzip encoder if the client's `Accept-Encoding` allows it, or else no encoder.
     pub fn of(headers: &HeaderMap) -> Packing {
         let asked = headers.get_all(header::ACCEPT_ENCODING).filter_map(|value| value.to_str().ok());
-        let takes = |one: &str| {
-            let mut parts = one.split(';').map(str::trim);
-            let name = parts.next().unwrap_or_default();
-            let refused = |weight: &str| weight.strip_prefix("q=").and_then(|of| of.parse::<f32>().ok()) == Some(0.0);
-            (name.eq_ignore_ascii_case("gzip") || name == "*") && !parts.any(refused)
+        let listed: Vec<(&str, bool)> = asked.flat_map(|asked| asked.split(',')).map(listed).collect();
+        // An entry for gzip itself takes precedence over the wildcard.
+        let accepts = |name: &str| {
+            let mut weights = listed.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name)).peekable();
+            weights.peek().is_some().then(|| weights.any(|(_, is_accepted)| *is_accepted))
         };
-        if asked.flat_map(|asked| asked.split(',')).any(takes) { Packing::gzip() } else { Packing::Plain }
+        if accepts("gzip").or_else(|| accepts("*")).unwrap_or(false) { Packing::gzip() } else { Packing::Plain }
     }
 
     fn gzip() -> Packing {
@@ -62,6 +62,17 @@ impl Packing {
     }
 }
 
+/// Returns the name of an entry of `Accept-Encoding`, and whether its weight is above 0.
+fn listed(entry: &str) -> (&str, bool) {
+    let mut parts = entry.split(';').map(str::trim);
+    let name = parts.next().unwrap_or_default();
+    let weight = |part: &str| {
+        let (name, value) = part.split_once('=')?;
+        if name.trim().eq_ignore_ascii_case("q") { value.trim().parse::<f32>().ok() } else { None }
+    };
+    (name, parts.find_map(weight) != Some(0.0))
+}
+
 impl Compressor for Packing {
     fn put(&mut self, bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
         Packing::put(self, bytes)
@@ -88,10 +99,10 @@ mod tests {
 
     #[test]
     fn who_takes_gzip_gets_it() {
-        for takes in ["gzip", "br, GZIP;q=0.5", "deflate, *", "gzip, deflate"] {
+        for takes in ["gzip", "br, GZIP;q=0.5", "deflate, *", "gzip, deflate", "*;q=0, gzip", "br;q=0, *;q=0.1"] {
             assert_eq!(asked(takes), Some("gzip"), "{takes}");
         }
-        for not in ["", "br", "gzip;q=0", "identity", "gzip; q=0.0"] {
+        for not in ["", "br", "gzip;q=0", "identity", "gzip; q=0.0", "gzip;q=0, *", "*, GZIP; Q = 0.000", "*;q=0"] {
             assert_eq!(asked(not), None, "{not}");
         }
         assert_eq!(Packing::of(&HeaderMap::new()).name(), None);

@@ -164,10 +164,14 @@ async fn serve<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    if request.method() == Method::OPTIONS && headers.is_for_browsers() {
-        return Ok(request.into_response(headers.put_on(HttpResponse::Ok().finish())));
-    }
     let is_reserve = request.request().conn_data::<Arc<Connection>>().is_some_and(|connection| connection.is_reserve());
+    if request.method() == Method::OPTIONS && headers.is_for_browsers() {
+        let mut answer = headers.put_on(HttpResponse::Ok().finish());
+        if is_reserve || edge.is_draining() {
+            answer.head_mut().set_connection_type(ConnectionType::Close);
+        }
+        return Ok(request.into_response(answer));
+    }
     if is_reserve && !HEALTH.contains(&request.path()) {
         let mut refused = refused(headers, full()).error_response();
         refused.head_mut().set_connection_type(ConnectionType::Close);

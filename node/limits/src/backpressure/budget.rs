@@ -152,9 +152,19 @@ impl Budget {
         let ahead = state.queue.waiting_amount().max(amount);
         let retry_after = state.drain.retry_after(self.shared.began.elapsed(), ahead);
         state.refused += 1;
+        // The request is withdrawn under the lock that decided, so nothing is granted after the refusal.
+        self.withdraw(&mut state, reservation.id);
         drop(state);
         self.shared.refusals.note(self.shared.name, reservation.holder.organization);
         Err(Refused::Full { waited, retry_after })
+    }
+
+    /// Withdraws a request or the growth of a reservation that still waits.
+    fn withdraw(&self, state: &mut State, id: Id) {
+        state.wakers.remove(&id);
+        let admitted = state.queue.cancel_growth(id);
+        state.wake(&admitted);
+        self.note_waiting(state);
     }
 
     fn refuse_now(&self, holder: Holder, largest: u64) -> Refused {
@@ -224,8 +234,10 @@ impl Reservation {
             self.budget.note_waiting(&mut state);
             state.waker_if(asked, self.id)
         };
-        let growth = Growth { reservation: self };
-        growth.reservation.budget.wait(growth.reservation, waker, by, until).await
+        let mut growth = Growth { reservation: self, by };
+        let grown = growth.reservation.budget.wait(growth.reservation, waker, by, until).await;
+        growth.by = 0;
+        grown
     }
 
     /// Returns a part of the reservation to the budget.
@@ -242,18 +254,25 @@ impl Drop for Reservation {
     }
 }
 
-/// Pending growth of a reservation. Dropping it withdraws the request if it is not granted yet.
+/// Pending growth of a reservation. Dropping it withdraws the request, or gives back what was granted meanwhile.
 struct Growth<'r> {
     reservation: &'r Reservation,
+    /// Requested amount, or 0 after the answer.
+    by: u64,
 }
 
 impl Drop for Growth<'_> {
     fn drop(&mut self) {
         let Reservation { budget, id, .. } = self.reservation;
-        let is_waiting = budget.shared.state.lock().queue.is_waiting(*id);
-        if is_waiting {
-            budget.shared.state.lock().wakers.remove(id);
-            budget.change(0, |queue| queue.cancel_growth(*id));
+        if self.by == 0 {
+            return;
+        }
+        let mut state = budget.shared.state.lock();
+        if state.queue.is_waiting(*id) {
+            budget.withdraw(&mut state, *id);
+        } else {
+            drop(state);
+            budget.change(self.by, |queue| queue.shrink(*id, self.by));
         }
     }
 }
@@ -368,6 +387,23 @@ mod tests {
         first.shrink(5);
         assert_eq!((first.amount(), budget.reading().held), (55, 55));
         assert!(budget.try_acquire(holder(2), 40).is_none() && budget.reading().waiting == 0);
+    }
+
+    /// Tests a grant that the task no longer looks at.
+    #[tokio::test(start_paused = true)]
+    async fn growth_that_is_dropped_after_its_grant_is_given_back() {
+        let budget = budget(80);
+        let mut first = budget.acquire(holder(1), 40, soon()).await.expect("free");
+        let second = budget.acquire(holder(2), 30, soon()).await.expect("free");
+        {
+            let mut growth = pin!(first.grow(20, soon()));
+            assert!(is_pending(growth.as_mut()).await);
+            drop(second);
+            assert_eq!(budget.reading().held, 60, "it was granted");
+        }
+        assert_eq!((first.amount(), budget.reading().held, budget.reading().waiting), (40, 40, 0));
+        first.grow(20, soon()).await.expect("free");
+        assert_eq!(first.amount(), 60);
     }
 
     /// Tests a deadline and a grant at the same moment.

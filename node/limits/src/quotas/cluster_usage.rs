@@ -13,7 +13,7 @@ use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::{QuotaRule, StorageUsage, UsageSource};
+use super::{MeasuredUsage, QuotaRule, StorageUsage, UsageSource};
 
 const HELD: &str = "limits.held";
 const HELD_OBJECTS: &str = "limits.held.objects";
@@ -60,6 +60,8 @@ pub struct ClusterUsage {
 struct UsageByShard {
     shards: BTreeMap<ShardId, Vec<ShardUsage>>,
     look: u64,
+    /// Number of the measurement that began last.
+    begun: u64,
     totals: HashMap<OrgId, StorageUsage>,
 }
 
@@ -103,6 +105,7 @@ impl ClusterUsage {
 
     async fn keep_looking(self: Arc<Self>) {
         loop {
+            self.seen.lock().begin();
             let own = self.cluster.node();
             let others = self.cluster.peer_counts().into_keys().filter(|node| *node != own);
             let asks = others.map(|node| {
@@ -128,6 +131,11 @@ impl ClusterUsage {
 }
 
 impl UsageByShard {
+    /// Begins a measurement. One that did not hear of all shards is repeated under its number.
+    fn begin(&mut self) {
+        self.begun = self.look + 1;
+    }
+
     /// Computes the totals once all shards have reported.
     fn sum(&mut self, shards: usize) {
         if self.shards.len() < shards {
@@ -144,9 +152,10 @@ impl UsageByShard {
 }
 
 impl UsageSource for ClusterUsage {
-    fn of(&self, org: OrgId) -> Option<(u64, StorageUsage)> {
+    fn of(&self, org: OrgId) -> Option<MeasuredUsage> {
         let seen = self.seen.lock();
-        (seen.look > 0).then(|| (seen.look, seen.totals.get(&org).copied().unwrap_or_default()))
+        let usage = || seen.totals.get(&org).copied().unwrap_or_default();
+        (seen.look > 0).then(|| MeasuredUsage { number: seen.look, begun: seen.begun, usage: usage() })
     }
 }
 
@@ -229,12 +238,15 @@ mod tests {
         let org = OrgId(Uuid::from_u128(1));
         let part = |rows| vec![ShardUsage { org, rows, bytes: rows * 10 }];
         let mut seen = UsageByShard::default();
+        seen.begin();
         seen.shards.insert(ShardId(0), part(3));
         seen.sum(2);
-        assert_eq!(seen.look, 0);
+        assert_eq!((seen.look, seen.begun), (0, 1));
+        seen.begin();
         seen.shards.insert(ShardId(1), part(4));
         seen.sum(2);
         assert_eq!((seen.look, seen.totals[&org]), (1, StorageUsage { rows: 7, bytes: 70 }));
+        assert_eq!(seen.begun, 1, "no measurement is in progress");
         seen.shards.insert(ShardId(1), Vec::new());
         seen.sum(2);
         assert_eq!((seen.look, seen.totals[&org]), (2, StorageUsage { rows: 3, bytes: 30 }));

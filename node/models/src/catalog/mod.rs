@@ -99,6 +99,10 @@ impl Catalog {
         let mut models = BTreeMap::new();
         for (name, members) in entries {
             let (spec, _) = ModelSpec::parse(&name, &members);
+            // Only the complete entry has the flavor, because an overlay may omit it.
+            if let Some(history) = prices.get_mut(&name) {
+                history.set_output_is_free(spec.flavor == ModelFlavor::Embedding);
+            }
             models.insert(name, Arc::new(spec));
         }
         borrow_prices(&models, &mut prices);

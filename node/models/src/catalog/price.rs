@@ -175,6 +175,11 @@ impl PriceHistory {
         PriceHistory { undated, dated, output_is_free }
     }
 
+    /// Sets whether a missing output price means zero.
+    pub(super) fn set_output_is_free(&mut self, is_free: bool) {
+        self.output_is_free = is_free;
+    }
+
     pub fn is_empty(&self) -> bool {
         self.undated == PriceFields::default() && self.dated.is_empty()
     }
@@ -187,7 +192,6 @@ impl PriceHistory {
             *self = above;
             return;
         }
-        self.output_is_free |= above.output_is_free;
         self.undated = above.undated.or(self.undated);
         for (_, fields) in &mut self.dated {
             *fields = above.undated.or(*fields);

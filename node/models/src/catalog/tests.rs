@@ -129,6 +129,20 @@ fn prices_of_operators_are_above_built_in_ones() {
 }
 
 #[test]
+fn an_overlay_of_an_embedding_model_needs_no_output_price() {
+    let text = r#"{"text-embedding-3-small": {"input_cost_per_mil_tokens": 7}, "text-embedding-3-large": {"note": 1},
+        "m": {"input_cost_per_mil_tokens": 1}}"#;
+    let catalog = with_models(text).expect("valid");
+    let price = |name: &str| catalog.price_at(name, NOW).map(|price| (price.input, price.output));
+    assert_eq!(price("text-embedding-3-small"), Some((7.0, 0.0)), "the flavor comes from the entry below");
+    let built_in = Catalog::built_in().price_at("text-embedding-3-large", NOW);
+    assert_eq!(catalog.price_at("text-embedding-3-large", NOW), built_in, "an overlay without a price changes none");
+    assert_eq!(price("m"), None, "answers of a chat model are not free");
+    let turned = with_models(r#"{"m": {"input_cost_per_mil_tokens": 1, "flavor": "embedding"}}"#).expect("valid");
+    assert_eq!(turned.price_at("m", NOW).map(|price| price.output), Some(0.0));
+}
+
+#[test]
 fn a_price_of_a_longer_cache_is_added_to_the_table() {
     let price = Catalog::built_in().price_at("claude-sonnet-4-5", NOW).expect("a price");
     assert_eq!((price.input, price.cache_write, price.cache_write_1h), (3.0, Some(3.75), Some(6.0)));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use assay_storage_disk::{
     DirEntry, DiskFile, SharedDisk, SpaceLevel, TEMPORARY_SUFFIX, admit, read_whole, replace_whole,
 };
+use thiserror::Error;
 use uuid::Uuid;
 
 use super::pages::{PlacedPage, ResultSlice};
@@ -24,8 +25,32 @@ pub(crate) struct JobDirectory {
     dir: PathBuf,
 }
 
-/// Record that was found at the start, or the reason why it cannot be read.
-pub(crate) type FoundRecord = (Uuid, Result<JobRecord, String>);
+/// Record that was found at the start, or the reason why it was not read.
+pub(crate) type FoundRecord = (Uuid, Result<JobRecord, StoredError>);
+
+/// Failure to read the stored data of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum StoredError {
+    /// The data differs from what was written, or is gone.
+    #[error("{0}")]
+    Damaged(String),
+    /// The disk failed to read the data, which may be intact.
+    #[error("{0}")]
+    Unread(String),
+}
+
+impl StoredError {
+    /// Classifies an error of the disk. `what` says what was read.
+    fn of(what: &str, error: &io::Error) -> StoredError {
+        let why = format!("{what} cannot be read: {error}");
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
+                StoredError::Damaged(why)
+            }
+            _ => StoredError::Unread(why),
+        }
+    }
+}
 
 impl JobDirectory {
     /// Opens the directory, and removes the remains of a crash: temporary files, and rows of jobs without an end.
@@ -55,22 +80,24 @@ impl JobDirectory {
         self.dir.join(format!("{name}{kind}"))
     }
 
-    fn found(&self, name: Uuid, rows: Option<u64>) -> Result<JobRecord, String> {
+    fn found(&self, name: Uuid, rows: Option<u64>) -> Result<JobRecord, StoredError> {
         let record = self.get(name)?;
         if let Some(JobEnd::Succeeded { pages, .. }) = &record.end {
             let wanted: u64 = pages.iter().map(|page| u64::from(page.bytes)).sum();
             let found = rows.unwrap_or(0);
             if found != wanted {
-                return Err(format!("the file of its results has {found} bytes, but {wanted} were written"));
+                let why = format!("the file of its results has {found} bytes, but {wanted} were written");
+                return Err(StoredError::Damaged(why));
             }
         }
         Ok(record)
     }
 
-    /// Reads a record. An error describes the damage.
-    pub fn get(&self, name: Uuid) -> Result<JobRecord, String> {
+    /// Reads a record.
+    pub fn get(&self, name: Uuid) -> Result<JobRecord, StoredError> {
         let bytes = read_whole(&*self.disk, &self.path(name, RECORD), RECORD_BYTES_MAX);
-        JobRecord::decode(&bytes.map_err(|why| why.to_string())?)
+        let bytes = bytes.map_err(|why| StoredError::of("its record", &why))?;
+        JobRecord::decode(&bytes).map_err(StoredError::Damaged)
     }
 
     /// Replaces a record durably.
@@ -91,8 +118,8 @@ impl JobDirectory {
         Ok(file)
     }
 
-    pub fn rows(&self, name: Uuid) -> io::Result<Arc<dyn DiskFile>> {
-        self.disk.open(&self.path(name, ROWS))
+    pub fn rows(&self, name: Uuid) -> Result<Arc<dyn DiskFile>, StoredError> {
+        self.disk.open(&self.path(name, ROWS)).map_err(|why| StoredError::of("the file of its results", &why))
     }
 
     pub fn remove_rows(&self, name: Uuid) -> io::Result<()> {
@@ -118,9 +145,9 @@ impl JobDirectory {
     }
 }
 
-/// Returns whether the rows of a record are kept.
-fn is_kept(record: &Result<JobRecord, String>) -> bool {
-    matches!(record, Ok(JobRecord { end: Some(JobEnd::Succeeded { .. }), .. }))
+/// Returns whether the rows of a record are kept. A record that the disk failed to read may have rows.
+fn is_kept(record: &Result<JobRecord, StoredError>) -> bool {
+    matches!(record, Ok(JobRecord { end: Some(JobEnd::Succeeded { .. }), .. }) | Err(StoredError::Unread(_)))
 }
 
 fn named(file: &str, kind: &str) -> Option<Uuid> {
@@ -134,14 +161,18 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Reads the requested lines of these pages. An error describes the damage.
-pub(crate) fn read(file: &dyn DiskFile, pages: &[PlacedPage], mut cut: ResultSlice) -> Result<ResultSlice, String> {
+/// Reads the requested lines of these pages.
+pub(crate) fn read(
+    file: &dyn DiskFile,
+    pages: &[PlacedPage],
+    mut cut: ResultSlice,
+) -> Result<ResultSlice, StoredError> {
     for placed in pages {
         let mut lines = vec![0; placed.page.bytes as usize];
         let at = format!("its results at byte {}", placed.offset);
-        file.read_at(placed.offset, &mut lines).map_err(|why| format!("{at} cannot be read: {why}"))?;
+        file.read_at(placed.offset, &mut lines).map_err(|why| StoredError::of(&at, &why))?;
         if !placed.page.is(placed.offset, &lines) {
-            return Err(format!("{at} do not match their checksum"));
+            return Err(StoredError::Damaged(format!("{at} do not match their checksum")));
         }
         cut.page(placed, &lines);
     }
@@ -150,7 +181,7 @@ pub(crate) fn read(file: &dyn DiskFile, pages: &[PlacedPage], mut cut: ResultSli
 
 #[cfg(test)]
 mod tests {
-    use assay_storage_disk::{Fault, FaultPlan, FaultyDisk, RealDisk, SimulatedDisk};
+    use assay_storage_disk::{Fault, FaultPlan, FaultyDisk, Operation, RealDisk, SimulatedDisk};
 
     use super::super::pages::{Page, Pages};
     use super::super::record::tests::record;
@@ -181,10 +212,10 @@ mod tests {
         Ok(job)
     }
 
-    fn read_all(directory: &JobDirectory, job: &JobRecord) -> Result<Vec<u8>, String> {
-        let Some(JobEnd::Succeeded { pages, .. }) = &job.end else { return Err("no end".into()) };
+    fn read_all(directory: &JobDirectory, job: &JobRecord) -> Result<Vec<u8>, StoredError> {
+        let Some(JobEnd::Succeeded { pages, .. }) = &job.end else { panic!("no end: {job:?}") };
         let pages = Pages::new(pages).from(0, u64::MAX, usize::MAX);
-        let file = directory.rows(name()).map_err(|why| why.to_string())?;
+        let file = directory.rows(name())?;
         read(&*file, &pages, ResultSlice::new(0, u64::MAX, usize::MAX)).map(|cut| cut.lines)
     }
 
@@ -243,12 +274,18 @@ mod tests {
         let (directory, _) = open(&disk).expect("opens");
         let job = written(&directory).expect("written");
         let rows = disk.open(&directory.path(name(), ROWS)).expect("rows");
+        let damage = |error: &StoredError| match error {
+            StoredError::Damaged(why) => why.clone(),
+            StoredError::Unread(why) => panic!("no damage: {why}"),
+        };
+        let read = || damage(&read_all(&directory, &job).expect_err("damaged"));
         rows.write_at(20, b"9").expect("changed");
-        assert!(read_all(&directory, &job).expect_err("changed").contains("byte 16 do not match their checksum"));
+        assert!(read().contains("byte 16 do not match their checksum"));
         rows.set_len(20).expect("cut");
-        assert!(read_all(&directory, &job).expect_err("cut").contains("cannot be read"));
+        assert!(read().contains("cannot be read"));
         let (_, found) = open(&disk).expect("opens");
-        assert!(found[0].1.as_ref().expect_err("cut").contains("has 20 bytes, but 24 were written"), "{found:?}");
+        let said = damage(found[0].1.as_ref().expect_err("cut"));
+        assert!(said.contains("has 20 bytes, but 24 were written"), "{found:?}");
         let text = disk.open(&directory.path(name(), RECORD)).expect("a record");
         text.write_at(30, b"\xff").expect("changed");
         let (directory, found) = open(&disk).expect("opens");
@@ -257,6 +294,23 @@ mod tests {
         disk.create(&directory.dir.join("note")).expect("made");
         assert_eq!(open(&disk).expect("opens").1.len(), 1);
         assert!(disk.exists(&directory.dir.join("note")).expect("looked up"));
+    }
+
+    #[test]
+    fn what_the_disk_fails_to_read_is_kept() {
+        let simulated: SharedDisk = Arc::new(SimulatedDisk::new());
+        let (directory, _) = open(&simulated).expect("opens");
+        let job = written(&directory).expect("written");
+        for operation in [Operation::Open, Operation::Len, Operation::ReadAt] {
+            let plan = FaultPlan::fail(operation, 1, Fault::InputOutput).on_path(RECORD);
+            let plan = plan.and(Some(Operation::ReadAt), 1, Fault::InputOutput).on_path(ROWS);
+            let faulty: SharedDisk = Arc::new(FaultyDisk::new(Arc::clone(&simulated), plan));
+            let (directory, found) = open(&faulty).expect("opens");
+            assert!(matches!(&found[..], [(_, Err(StoredError::Unread(_)))]), "{operation:?}: {found:?}");
+            assert!(matches!(read_all(&directory, &job), Err(StoredError::Unread(_))));
+            assert_eq!(read_all(&directory, &job), Ok(LINES.concat()), "the next time");
+        }
+        assert_eq!(open(&simulated).expect("opens").1, [(name(), Ok(job))]);
     }
 
     #[test]

@@ -230,11 +230,11 @@ impl JobQueue {
         }
     }
 
-    /// Returns all pages of a running job.
-    pub fn pages(&self, name: Uuid) -> Vec<Page> {
+    /// Returns all pages of a job, or `None` if it is not running.
+    pub fn pages(&self, name: Uuid) -> Option<Vec<Page>> {
         match self.jobs.get(&name).map(|job| &job.state) {
-            Some(JobState::Running { pages, .. }) => pages.list(),
-            _ => Vec::new(),
+            Some(JobState::Running { pages, .. }) => Some(pages.list()),
+            _ => None,
         }
     }
 

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::AsyncJobs;
+use super::directory::StoredError;
 use super::pages::{PAGE_BYTES, Page, Pages};
 use super::record::{JobEnd, JobRecord};
 use crate::render::{Format, FormatError, RowWriter};
@@ -25,7 +26,7 @@ const ROW_BYTES_MAX: usize = 32 << 20;
 
 /// Reason why a run ended without a result.
 #[derive(Debug)]
-enum RunError {
+pub(super) enum RunError {
     /// A shard or memory is temporarily unavailable.
     Passing(String),
     /// The query failed; the text is for its reader.
@@ -43,6 +44,15 @@ impl From<AskError> for RunError {
                 RunError::Failed("the server failed on this query; the log of its node has the details".into())
             }
             other => RunError::Failed(other.to_string()),
+        }
+    }
+}
+
+impl From<StoredError> for RunError {
+    fn from(why: StoredError) -> RunError {
+        match why {
+            StoredError::Damaged(why) => RunError::Failed(super::damaged(&why)),
+            StoredError::Unread(why) => RunError::Passing(why),
         }
     }
 }
@@ -117,6 +127,7 @@ impl AsyncJobs {
             self.failed(name, "it did not start within a day");
         }
         for name in gone {
+            let _ending = self.ending.lock();
             self.table.lock().queue.remove(name);
             if let Err(why) = self.directory.remove(name) {
                 tracing::warn!(query = %name, %why, "the results of a query could not be removed");
@@ -128,11 +139,7 @@ impl AsyncJobs {
         self.tell();
         let ended = AssertUnwindSafe(self.attempt(name)).catch_unwind().await;
         match ended {
-            Ok(Ok(())) => {
-                let mut table = self.table.lock();
-                table.queue.succeed(name, self.now());
-                table.files.remove(&name);
-            }
+            Ok(Ok(())) => {}
             Ok(Err(RunError::Passing(why))) => self.again(name, &why),
             Ok(Err(RunError::Failed(why))) => self.failed(name, &why),
             Err(_) => self.failed(name, "the query panicked; the log of its node has the details"),
@@ -155,7 +162,8 @@ impl AsyncJobs {
 
     /// Reverts the count of a run that ended orderly, or for reasons other than the query.
     fn uncounted(&self, name: Uuid) {
-        let uncounted = self.directory.get(name).and_then(|mut record| {
+        let _ending = self.ending.lock();
+        let uncounted = self.directory.get(name).map_err(|why| why.to_string()).and_then(|mut record| {
             record.starts = record.starts.saturating_sub(1);
             self.directory.put(name, &record).map_err(|why| why.to_string())
         });
@@ -164,8 +172,12 @@ impl AsyncJobs {
         }
     }
 
+    /// Runs a job to its end.
+    ///
+    /// Its record is written without `ending` only before its first page is visible. Nobody else ends the job until
+    /// then.
     async fn attempt(&self, name: Uuid) -> Result<(), RunError> {
-        let mut record = self.directory.get(name).map_err(|why| RunError::Failed(super::damaged(&why)))?;
+        let mut record = self.directory.get(name)?;
         record.starts += 1;
         self.directory.put(name, &record)?;
         let asked = record.question.clone().read()?;
@@ -198,10 +210,17 @@ impl AsyncJobs {
         self.end(name, record)
     }
 
-    fn end(&self, name: Uuid, mut record: JobRecord) -> Result<(), RunError> {
-        let pages = self.table.lock().queue.pages(name);
-        record.end = Some(JobEnd::Succeeded { at: self.now(), pages });
-        Ok(self.directory.put(name, &record)?)
+    /// Records the success of a job, unless it has failed meanwhile.
+    pub(super) fn end(&self, name: Uuid, mut record: JobRecord) -> Result<(), RunError> {
+        let _ending = self.ending.lock();
+        let Some(pages) = self.table.lock().queue.pages(name) else { return Ok(()) };
+        let at = self.now();
+        record.end = Some(JobEnd::Succeeded { at, pages });
+        self.directory.put(name, &record)?;
+        let mut table = self.table.lock();
+        table.queue.succeed(name, at);
+        table.files.remove(&name);
+        Ok(())
     }
 
     /// Returns the next rows, after interactive queries got their permits. That wait does not count as running time.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig, DelegatedService, Guard, ObjectAccess};
+use assay_storage_disk::{Fault, FaultPlan, FaultyDisk, Operation, RealDisk, SharedDisk};
 use assay_storage_model::{NodeId, ObjectKey, ObjectKind, OrgId};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -15,8 +16,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::queue::KEPT_MICROS;
+use super::pages::Pages;
+use super::queue::{Job, JobState, KEPT_MICROS};
 use super::record::tests::record;
+use super::record::{JobEnd, JobRecord};
 use super::service::JobsService;
 use super::{JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange, STARTS_MAX};
 use crate::{AskError, Home, Masks, Prices, Queries, QueryLimits, Question, packed};
@@ -57,7 +60,11 @@ fn request(number: u128) -> JobRequest {
 
 impl Node {
     async fn open(dir: TempDir, limits: JobLimits) -> Node {
-        let config = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
+        Node::open_on(Arc::new(RealDisk), dir, limits).await
+    }
+
+    async fn open_on(disk: SharedDisk, dir: TempDir, limits: JobLimits) -> Node {
+        let config = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, disk, ..ClusterConfig::default() };
         let cluster = Arc::new(Cluster::open(config).await.expect("a cluster"));
         let now = Arc::new(AtomicI64::new(BEGIN));
         let clock = Arc::clone(&now);
@@ -176,12 +183,12 @@ async fn what_a_start_finds_damaged_or_deadly_has_failed_with_words() {
     let node = Node::open(dir, JobLimits::default()).await;
     let own = |random| super::record::name(node.cluster.node(), Uuid::from_u128(random));
     let (damaged, deadly, waiting, cut) = (own(1 << 64), own(2 << 64), own(3 << 64), own(4 << 64));
-    let queued = super::JobRecord { made: BEGIN, end: None, after: None, versions: Vec::new(), ..record(1) };
+    let queued = JobRecord { made: BEGIN, end: None, after: None, versions: Vec::new(), ..record(1) };
     let dir = node.close().await;
     write(dir.path(), damaged, &record(1).encode().replace("project_logs", "project_logz"));
-    write(dir.path(), deadly, &super::JobRecord { starts: STARTS_MAX, ..queued.clone() }.encode());
-    write(dir.path(), waiting, &super::JobRecord { starts: STARTS_MAX - 1, ..queued }.encode());
-    write(dir.path(), cut, &super::JobRecord { made: BEGIN, ..record(1) }.encode());
+    write(dir.path(), deadly, &JobRecord { starts: STARTS_MAX, ..queued.clone() }.encode());
+    write(dir.path(), waiting, &JobRecord { starts: STARTS_MAX - 1, ..queued }.encode());
+    write(dir.path(), cut, &JobRecord { made: BEGIN, ..record(1) }.encode());
     let node = Node::open(dir, JobLimits::default()).await;
     for (name, words) in [
         (damaged, "do not match their checksum. Start the query again"),
@@ -213,5 +220,56 @@ async fn more_than_there_is_room_for_is_refused_and_leaves_nothing() {
         tokio::time::sleep(POLLED_AFTER).await;
     }
     assert_eq!(node.queries.counts().jobs.kept, 2);
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_that_the_disk_fails_to_read_are_kept() {
+    let disk = FaultyDisk::new(Arc::new(RealDisk), FaultPlan::none());
+    let dir = tempfile::tempdir().expect("a directory");
+    let node = Node::open_on(Arc::new(disk.clone()), dir, JobLimits::default()).await;
+    let name = node.queries.submit_job(request(1)).await.expect("made");
+    let seen = node.ended(name).await;
+    let fails_once = |operation, fault| disk.set_plan(FaultPlan::fail(operation, 1, fault).on_path(".rows"));
+    for operation in [Operation::Open, Operation::ReadAt] {
+        fails_once(operation, Fault::InputOutput);
+        let wanted = ResultRange { row: 0, limit: None };
+        let refused = node.queries.look_at_job(org(1), name, Some(wanted)).await.expect_err("it cannot be read");
+        assert!(matches!(&refused, AskError::Unavailable(why) if why.contains("could not be read")), "{refused}");
+        assert_eq!(node.look(name).await.as_ref(), Some(&seen), "the next time");
+    }
+    fails_once(Operation::ReadAt, Fault::FlippedBit);
+    let damaged = node.look(name).await.expect("it is there");
+    assert_eq!((damaged.status, damaged.lines.len()), (JobStatus::Failed, 0));
+    assert!(damaged.error.is_some_and(|why| why.contains("do not match their checksum")));
+    assert_eq!(node.files(), [format!("{name}.query")]);
+    node.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_end_of_a_job_stays() {
+    let node = Node::open(tempfile::tempdir().expect("a directory"), JobLimits::default()).await;
+    let own = |random| super::record::name(node.cluster.node(), Uuid::from_u128(random));
+    let (failed, succeeded) = (own(1 << 64), own(2 << 64));
+    let record = JobRecord { made: BEGIN, end: None, after: None, versions: Vec::new(), ..record(1) };
+    let jobs = &node.queries.jobs;
+    for name in [failed, succeeded] {
+        jobs.directory.put(name, &record).expect("written");
+        let running = JobState::Running { pages: Pages::default(), tries: 0 };
+        jobs.table.lock().queue.add(name, Job::new(Some(Arc::new(record.owner.clone())), None, BEGIN, running));
+    }
+    jobs.failed(failed, "first");
+    jobs.end(failed, record.clone()).expect("it is not recorded");
+    jobs.failed(failed, "second");
+    jobs.end(succeeded, record).expect("it is recorded");
+    jobs.failed(succeeded, "late");
+    let end = |name| jobs.directory.get(name).expect("a record").end;
+    assert_eq!(end(failed), Some(JobEnd::Failed { at: BEGIN, why: "first".into() }));
+    assert_eq!(end(succeeded), Some(JobEnd::Succeeded { at: BEGIN, pages: Vec::new() }));
+    let node = node.again().await;
+    for (name, status, error) in [(failed, JobStatus::Failed, Some("first")), (succeeded, JobStatus::Succeeded, None)] {
+        let seen = node.look(name).await.expect("it is there");
+        assert_eq!((seen.status, seen.error.as_deref()), (status, error));
+    }
     node.close().await;
 }

@@ -9,8 +9,7 @@ use super::{LINE, METADATA, NAME, SECRET};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::model_providers::{check_provider, is_model_provider};
 
-/// Shape of the category. A variable with a known provider type is created as `ai_provider` (G-08). Nothing creates a
-/// `sandbox_provider` yet.
+/// Shape of the category: `ai_provider` if the type is a known provider (G-08). No `sandbox_provider` is created yet.
 const CATEGORY: Shape = Shape::Word(&["env_var", "ai_provider", "sandbox_provider"]);
 
 pub static ENV_VAR: Kind = Kind {
@@ -39,7 +38,8 @@ pub static ENV_VAR: Kind = Kind {
         ("object_type", Filter::Field("object_type")),
         ("object_id", Filter::Field("object_id")),
     ],
-    complete: |_, fields| {
+    complete: |_, fields| (ENV_VAR.derive)(fields),
+    derive: |fields| {
         let is_provider = fields.get("secret_type").and_then(Value::as_str).is_some_and(is_model_provider);
         fields.insert("secret_category".into(), if is_provider { "ai_provider" } else { "env_var" }.into());
     },

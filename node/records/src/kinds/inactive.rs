@@ -15,19 +15,21 @@ const INACTIVE: &str = "inactive";
 
 /// Only type of automation that is executed.
 const RETENTION: &str = "retention";
+/// Retention from which a rule needs no confirmation: an hour, which is the default interval of retention.
+const UNCONFIRMED_DAYS_MIN: f64 = 1.0 / 24.0;
 
 /// Returns whether requests of this kind can be refused with 501 as not implemented.
 pub(crate) fn refuses_some(kind: RecordKind) -> bool {
     [RecordKind::AUTOMATION, RecordKind::PROJECT_SCORE].contains(&kind)
 }
 
-/// Refuses a rule that deletes rows as soon as they are written, unless it is confirmed (G-61).
+/// Refuses a rule that deletes rows soon after they are written, unless it is confirmed (G-61).
 pub(super) fn check_retention(checked: &Checked<'_>) -> Result<(), RecordsError> {
     let value = |name: &str| checked.body.get("config").and_then(|config| config.get(name));
-    let keeps_nothing = value("retention_days").and_then(Value::as_f64) == Some(0.0);
-    if keeps_nothing && value("confirm") != Some(&Value::Bool(true)) && changes(checked, "config") {
-        let said = "`config.retention_days`: 0 deletes rows as soon as they are written; confirm it with \
-                    `config.confirm`: true, or set a larger number of days";
+    let is_short = value("retention_days").and_then(Value::as_f64).is_some_and(|days| days < UNCONFIRMED_DAYS_MIN);
+    if is_short && value("confirm") != Some(&Value::Bool(true)) && changes(checked, "config") {
+        let said = "`config.retention_days` is less than an hour, so rows are deleted soon after they are written. Confirm \
+                    it with `config.confirm`: true, or set at least 0.042";
         return Err(RecordsError::BadRequest(said.into()));
     }
     Ok(())

@@ -83,6 +83,8 @@ pub fn founding(key: Option<&str>) -> Founding {
 pub struct MemoryLedger {
     pub entries: Mutex<Vec<(OrgId, Map<String, Value>)>>,
     pub fails: AtomicBool,
+    /// Kind of objects whose entries alone fail.
+    pub fails_on: Mutex<Option<&'static str>>,
 }
 
 impl Ledger for MemoryLedger {
@@ -92,7 +94,8 @@ impl Ledger for MemoryLedger {
         entry: Map<String, Value>,
     ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'l>> {
         Box::pin(async move {
-            if self.fails.load(Ordering::Relaxed) {
+            let fails_on = self.fails_on.lock().is_some_and(|kind| entry["object_type"] == kind);
+            if fails_on || self.fails.load(Ordering::Relaxed) {
                 return Err("no room".into());
             }
             self.entries.lock().push((org, entry));

@@ -35,7 +35,12 @@ async fn providers_are_those_of_the_organization_and_of_one_project() {
     for (name, secret_type) in [("PLAIN", None), ("OTHER", Some("pager"))] {
         assert_eq!(world.provider(&ENV_VAR, on(p, name, secret_type)).await["secret_category"], "env_var");
     }
-    world.provider(&ENV_VAR, on(q, "THEIRS", Some("anthropic"))).await;
+    let other = world.provider(&ENV_VAR, on(q, "THEIRS", Some("pager"))).await;
+    for (secret_type, category) in [("anthropic", "ai_provider"), ("pager", "env_var"), ("anthropic", "ai_provider")] {
+        let change = body(json!({"name": "THEIRS", "secret_type": secret_type, "value": "sk-THEIRS"}));
+        let changed = world.records.patch(&world.owner, &ENV_VAR, id_of(&other), change).await.expect("changes");
+        assert_eq!(changed["secret_category"], category, "the category follows the type");
+    }
     let of_all = ("OPENAI_API_KEY", "openai", ProviderScope::Organization);
     let found = world.records.model_providers(&world.owner, None).await.expect("lists");
     assert_eq!(names(&found), [of_all]);

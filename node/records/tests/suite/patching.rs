@@ -100,15 +100,21 @@ async fn a_retention_rule_that_keeps_nothing_has_to_be_confirmed() {
     let config = |days: f64, confirm: Value| json!({"event_type": "retention", "object_type": "dataset", "retention_days": days, "confirm": confirm});
     for (kind, on) in [(&PROJECT_AUTOMATION, json!(project)), (&ORG_AUTOMATION, Value::Null)] {
         let rule = |name: &str, config: Value| body(json!({"name": name, "project_id": on, "config": config}));
-        for confirm in [Value::Null, json!(false)] {
-            let refused = world.records.create(&world.owner, kind, rule("r", config(0.0, confirm))).await;
+        for (days, confirm) in [(0.0, Value::Null), (0.0, json!(false)), (1e-12, Value::Null), (0.041, Value::Null)] {
+            let refused = world.records.create(&world.owner, kind, rule("r", config(days, confirm))).await;
             bad(refused, "config.confirm");
         }
+        world
+            .records
+            .create(&world.owner, kind, rule("hour", config(0.042, Value::Null)))
+            .await
+            .expect("keeps an hour");
         let made = world.records.create(&world.owner, kind, rule("r", config(1.0, Value::Null))).await;
         let id = id_of(&made.expect("keeps a day").object);
         let change =
             async |config: Value| world.records.patch(&world.owner, kind, id, body(json!({"config": config}))).await;
         bad(change(config(0.0, Value::Null)).await, "config.confirm");
+        bad(change(config(1e-12, json!(false))).await, "is less than an hour");
         let changed = change(config(0.0, json!(true))).await.expect("is confirmed");
         assert_eq!(changed["config"]["retention_days"], json!(0.0));
     }

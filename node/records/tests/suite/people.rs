@@ -1,9 +1,10 @@
 //! Tests of people in several organizations, returning members, and delegated rights.
 
-use assay_node_auth::{ObjectType, Principal};
+use assay_node_auth::{ObjectType, Permission, Principal};
 use assay_node_identity::{InvitationReply, Invitations, SetupState};
 use assay_node_records::kinds::{ACL, API_KEY, GROUP, PROJECT, PROJECT_GROUP, ROLE};
 use assay_node_records::{Kind, ListRequest, RecordRules, Records, RecordsError};
+use assay_storage_model::ObjectKind;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -87,6 +88,29 @@ async fn a_person_of_another_organization_joins_when_they_accept() {
         .expect("is in the group that was named");
     assert_eq!(identity.invitations(&zed).await.expect("lists"), Vec::<Value>::new());
     missing(identity.reply_to_invitation(&zed, invitation, InvitationReply::Decline).await);
+    assert_eq!(actions(&world), ["invite", "accept_invitation"]);
+}
+
+/// An acceptance that was interrupted before the groups left a member without them, for whom nothing was pending.
+#[tokio::test]
+async fn an_interrupted_acceptance_can_be_repeated() {
+    let (world, identity) = open_to_people().await;
+    let zed = zed(&world).await;
+    let tokens = log_in(&identity, ZED).await;
+    let invitation = invite_zed(&world).await;
+    *world.kept.fails_on.lock() = Some("group");
+    let accept = async || identity.reply_to_invitation(&zed, invitation, InvitationReply::Accept).await;
+    assert!(matches!(accept().await, Err(RecordsError::Unavailable(_))), "the group cannot be changed");
+    let there = identity.authenticate(tokens.access.expose(), Some("acme")).await.expect("is a member");
+    let project = async |name: &str| identity.records().create(&there, &PROJECT, body(json!({"name": name}))).await;
+    assert!(project("p").await.is_err(), "is in no group");
+    *world.kept.fails_on.lock() = None;
+    missing(identity.reply_to_invitation(&world.owner, invitation, InvitationReply::Accept).await);
+    missing(identity.reply_to_invitation(&zed, invitation, InvitationReply::Decline).await);
+    assert_eq!(accept().await.expect("continues")["status"], "accepted");
+    let there = identity.authenticate(tokens.access.expose(), Some("acme")).await.expect("is a member");
+    identity.records().create(&there, &PROJECT, body(json!({"name": "q"}))).await.expect("is in the group");
+    missing(accept().await);
     assert_eq!(actions(&world), ["invite", "accept_invitation"]);
 }
 
@@ -327,6 +351,14 @@ async fn keys_and_records_are_not_without_number() {
     let id = id_of(&project("a").await.expect("is there").object);
     records.delete(&world.owner, &PROJECT, id).await.expect("deletes");
     project("e").await.expect("there is room again");
+    let id = id_of(&project("e").await.expect("is there").object);
+    let home = records.object(&world.owner, ObjectKind::ProjectPrompts, id, Permission::Update).await.expect("a home");
+    let prompt = async |id: u128, slug: &str| records.take_slug_as(&home, Uuid::from_u128(id), slug).await;
+    for (id, slug) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
+        prompt(id, slug).await.expect("takes");
+    }
+    bad(prompt(5, "e").await, "`records.per_organization_max`");
+    assert_eq!(prompt(4, "d2").await.expect("is there").slug, "d2");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 //! Ids are kept, except for people who already exist as local users. Two users with the same e-mail address are the
 //! same person.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use assay_node_records::kinds::{KINDS, organization, user};
 use assay_node_records::mechanism::{self, By, text_in, unexpected};
@@ -37,6 +37,10 @@ pub struct OrganizationImport {
     pub before: ImportProgress,
     /// Local ids of people by their exported ids, if they differ.
     users: HashMap<Uuid, Uuid>,
+    /// Projects of the file.
+    projects: HashSet<Uuid>,
+    /// Projects in which records of the file have their names.
+    homes: HashSet<Uuid>,
 }
 
 /// Progress of the import of a file.
@@ -87,12 +91,16 @@ impl OrganizationImport {
             file,
             before,
             users: HashMap::new(),
+            projects: HashSet::new(),
+            homes: HashSet::new(),
         })
     }
 
     /// Checks a record before anything is written. Returns an error if it cannot be imported.
     pub fn check_record(&mut self, line: &RecordLine) -> Result<(), RecordsError> {
         let kind = check(self.org, line)?;
+        self.projects.extend((kind == RecordKind::PROJECT).then_some(line.id));
+        self.homes.extend(line.keys.iter().filter_map(|key| project_in(&key.scope, self.org)));
         let records = self.records.clone();
         records.catalog().peek(|view| {
             if line.kind == USER && !line.owned {
@@ -123,6 +131,18 @@ impl OrganizationImport {
                 None => Ok(()),
             }
         })
+    }
+
+    /// Checks after the last record that the file has the projects of all its records.
+    ///
+    /// Otherwise a record could take a name in a project of another organization.
+    pub fn check_projects(&self) -> Result<(), RecordsError> {
+        match self.homes.difference(&self.projects).min() {
+            None => Ok(()),
+            Some(project) => Err(RecordsError::BadRequest(format!(
+                "a record of the file belongs to the project {project}, which the file does not have"
+            ))),
+        }
     }
 
     /// Writes the mark, so that the import can be continued from now on.
@@ -209,12 +229,25 @@ fn check(org: OrgId, line: &RecordLine) -> Result<RecordKind, RecordsError> {
         name => match kind_of(name) {
             None => bad("has a kind that this version does not know"),
             Some(kind) => {
-                let scope = format!("{name}.name/");
-                let is_named = !keys.is_empty() && keys.iter().all(|key| key.scope.starts_with(&scope));
-                if *owned && is_named { Ok(kind.record) } else { bad("does not match its recorded name or place") }
+                // Names are unique in the organization, or in the project of the record.
+                let homes = [Some(org.0), mechanism::id_in(body, "project_id")];
+                let is_in =
+                    |key: &UniqueKey| homes.iter().flatten().any(|home| kind.name_key(*home, &key.name) == *key);
+                if *owned && !keys.is_empty() && keys.iter().all(is_in) {
+                    Ok(kind.record)
+                } else {
+                    bad("does not match its recorded name or place")
+                }
             }
         },
     }
+}
+
+/// Returns the project in the scope of a name; `None` for a name in the organization, and for other scopes.
+fn project_in(scope: &str, org: OrgId) -> Option<Uuid> {
+    let (kind, home) = scope.rsplit_once('/')?;
+    let home = Uuid::parse_str(home).ok().filter(|home| *home != org.0)?;
+    kind.ends_with(".name").then_some(home)
 }
 
 fn kind_of(name: &str) -> Option<&'static Kind> {
@@ -286,6 +319,9 @@ mod tests {
         assert_eq!(check(ORG, &good), Ok(RecordKind::PROJECT));
         for bad in [
             line("project", UniqueKey::new("cluster_setting", "api_key_pepper")),
+            line("project", UniqueKey::new(format!("project.name/{}", Uuid::from_u128(8)), "n")),
+            line("project", UniqueKey::new(format!("project.name/{ORG}/x"), "n")),
+            line("dataset", UniqueKey::new(format!("dataset.name/{}", Uuid::from_u128(8)), "n")),
             line("api_key", UniqueKey::new("api_key.fingerprint", "x")),
             line("cluster_setting", UniqueKey::new("cluster_setting", "api_key_pepper")),
             line(GROUPS_GIVEN, UniqueKey::new("cluster_setting", "api_key_pepper")),
@@ -297,6 +333,20 @@ mod tests {
             assert!(matches!(check(ORG, &bad), Err(RecordsError::BadRequest(_))), "{bad:?}");
         }
         assert_eq!(check(ORG, &line(USER, user::email_key("A@B"))), Ok(RecordKind::USER));
+        let project = Uuid::from_u128(8);
+        let mut dataset = line("dataset", UniqueKey::new(format!("dataset.name/{project}"), "n"));
+        dataset.body.insert("project_id".into(), project.to_string().into());
+        assert_eq!(check(ORG, &dataset), Ok(RecordKind::DATASET));
+        assert_eq!(project_in(&dataset.keys[0].scope, ORG), Some(project));
+    }
+
+    #[test]
+    fn names_are_in_the_organization_or_in_a_project() {
+        let project = Uuid::from_u128(8);
+        assert_eq!(project_in(&format!("experiment.name/{project}"), ORG), Some(project));
+        for other in [format!("role.name/{ORG}"), format!("org_member/{project}"), "user.email".to_owned()] {
+            assert_eq!(project_in(&other, ORG), None, "{other}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use assay_node_btql::{Env, bind};
 use assay_node_reviews::{ASSIGNMENTS, Blindness, REVIEW_TYPE, SUBMITTERS};
+use assay_storage_model::command::{Action, RowOp};
 use assay_storage_model::event::parse_created;
 use assay_test_btql::random::{Dice, data, query, seeds};
 use assay_test_btql::{Dataset, case};
@@ -103,4 +104,61 @@ fn no_form_of_a_query_tells_of_hidden_scores() {
         }
     }
     assert!(wrong.is_empty(), "{} are answered otherwise:\n{}", wrong.len(), wrong[..wrong.len().min(6)].join("\n"));
+}
+
+const WRITTEN_AT: &str = "2026-05-09T10:00:00.000Z";
+const FIRST_XACT: u64 = 1_000_197_000_000_000_000;
+
+fn write<'r>(id: &'r str, action: Action, doc: &'r str) -> RowOp<'r> {
+    let is_delete = action == Action::Delete;
+    let span_id = if is_delete { "" } else { id };
+    RowOp {
+        id,
+        action,
+        span_id,
+        root_span_id: span_id,
+        is_root: !is_delete,
+        created: parse_created(WRITTEN_AT).expect("a time"),
+        doc: doc.as_bytes(),
+        rules: b"",
+        audit: b"",
+    }
+}
+
+/// A row that is gone no longer tells who reviewed it. So a reader who may not see all reads none of its writes.
+#[test]
+fn no_audit_tells_of_hidden_scores() {
+    let scores = json!({"Quality": 0.25, "Auto": 0.5});
+    let theirs = json!({
+        "scores": scores, "span_attributes": {"type": REVIEW_TYPE}, "metadata": {"reviewer_id": Uuid::from_u128(8)},
+    });
+    let reviewed = json!({"scores": scores, "metadata": {SUBMITTERS: [Uuid::from_u128(8)]}});
+    let [theirs, reviewed, plain] = [theirs, reviewed, json!({"scores": scores})].map(|doc| doc.to_string());
+    let of = |ids: [&'static str; 4]| {
+        let docs = [&theirs, &theirs, &reviewed, &plain];
+        ids.into_iter().zip(docs).map(|(id, doc)| write(id, Action::Upsert, doc)).collect::<Vec<_>>()
+    };
+    let transactions = [
+        (FIRST_XACT, of(["review", "deleted review", "deleted row", "row"])),
+        (FIRST_XACT + 1, of(["other review", "used again", "reviewed row", "other row"])),
+        (
+            FIRST_XACT + 2,
+            ["deleted review", "deleted row", "used again"].map(|id| write(id, Action::Delete, "{}")).into(),
+        ),
+        (FIRST_XACT + 3, vec![write("used again", Action::Upsert, &plain), write("row", Action::Merge, &plain)]),
+    ];
+    let ids = "'review', 'deleted review', 'deleted row', 'row', 'used again', 'reviewed row'";
+    let text = format!("select: id, scores, scores.Quality | from: project_logs('R') | filter: id in ({ids})");
+    let parsed = assay_node_btql::parse(&Json::from(text)).expect("it parses");
+    let bound = bind(&parsed.query, &Env { audit_log: true, ..Env::default() }).expect("it binds");
+    for kept in ALL_KEPT {
+        let world = World::empty(&data(0), false);
+        world.write(0, &transactions, kept);
+        let all = world.answer(&bound).expect("it is answered").rows;
+        assert_eq!(all.len(), 11, "{kept:?}: {all:?}");
+        let mut shown = world.read_by(reader()).answer(&bound).expect("it is answered").rows;
+        shown.sort_by_key(|row| row[0].to_string());
+        let expected = ["row", "row", "used again"].map(|id| vec![json!(id), json!({"Auto": 0.5}), Json::Null]);
+        assert_eq!(shown, expected, "{kept:?}");
+    }
 }

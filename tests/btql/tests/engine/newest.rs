@@ -105,3 +105,29 @@ fn pages_that_end_behind_some_bytes_are_all_rows() {
     }
     assert!(cut > 10, "only {cut} answers were long enough to be cut");
 }
+
+/// Number of rows, of which few are asked for. Then a path is read as JSON, whatever its values are.
+const SPARSE_ROWS: usize = 400;
+
+/// A leaf measures the numbers of a page as the JSON texts that it reads. Decoded, they are numbers without any text.
+#[test]
+fn pages_of_numbers_are_all_rows() {
+    let mut data = many(0);
+    let (row, rows) = (data.objects[0].rows[0].clone(), &mut data.objects[0].rows);
+    *rows = (0..SPARSE_ROWS).map(|number| keyed(row.clone(), number)).collect();
+    for (number, row) in rows.iter_mut().enumerate() {
+        let fields = Rc::make_mut(row);
+        fields.insert("id".into(), format!("{number}").into());
+        let metadata = serde_json::json!({"n": 9_000_000_000_000_000_u64 - number as u64, "pick": number % 20 == 0});
+        fields.insert("metadata".into(), metadata);
+    }
+    for kept in crate::world::ALL_KEPT {
+        let world = World::new(&data, kept, false);
+        let text = format!("SELECT metadata.n FROM project_logs('{SOURCE}') WHERE metadata.pick");
+        let bound = bind(&parse_text(&text).expect("a query"), &Env::default()).expect("it binds");
+        for bytes in [20, 100, 200] {
+            let paged = world.paged(&bound, None, bytes).expect("an answer");
+            assert_eq!(paged.len(), SPARSE_ROWS / 20, "{bytes} bytes, {kept:?}");
+        }
+    }
+}

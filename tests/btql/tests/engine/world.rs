@@ -48,6 +48,8 @@ const OF_SYSTEM: [&str; 4] = ["_pagination_key", "_xact_id", "comments", "audit_
 const BYTES_MAX: usize = 256 << 20;
 /// Bytes of the parts of a streamed result: few rows each.
 const STREAMED_BYTES: usize = 300;
+/// Upper bound of the rows of a page that a leaf without a stream sends.
+const PAGE_ROWS: u64 = 7;
 const SEED: u64 = 7;
 
 pub struct World {
@@ -147,7 +149,7 @@ impl World {
             let table = self.ask(bound, after, Some(bytes))?;
             all.extend(table.rows().map(|row| json_row(&row)));
             let first = *first.get_or_insert(self.part_bytes.get());
-            match table.end.filter(|_| table.cut) {
+            match table.end {
                 Some(end) => after = Some(end),
                 None => return Ok((all, first)),
             }
@@ -166,8 +168,11 @@ impl World {
         });
         let rows: Vec<Vec<Json>> = table.rows().map(|row| json_row(&row)).collect();
         if bound.has_pages() {
-            let streamed = self.streamed(bound, after).map_err(|error| error.to_string())?;
+            let streamed =
+                self.in_parts(bound, after, STREAMED_BYTES, Leaf::stream).map_err(|error| error.to_string())?;
             assert_eq!(streamed, rows, "rows that leaves stream are those of one part");
+            let paged = self.paged(bound, after, STREAMED_BYTES).map_err(|error| error.to_string())?;
+            assert_eq!(paged, rows, "rows that leaves send page by page are those of one part");
         }
         Ok(QueryAnswer { columns: table.columns.to_vec(), rows, cursor })
     }
@@ -217,13 +222,24 @@ impl World {
         finish(bound, partials, &watch, &limit, SEED)
     }
 
-    /// Returns the rows of a result that has pages, as its leaves stream them in short parts.
-    fn streamed(&self, bound: &Bound, after: Option<Position>) -> Result<Vec<Vec<Json>>, EngineError> {
+    /// Returns the rows of a result that has pages, as its leaves send them page by page.
+    pub fn paged(&self, bound: &Bound, after: Option<Position>, bytes: usize) -> Result<Vec<Vec<Json>>, EngineError> {
+        self.in_parts(bound, after, bytes, Leaf::pages)
+    }
+
+    /// Returns the rows of a result that has pages, as its leaves send them in short parts.
+    fn in_parts(
+        &self,
+        bound: &Bound,
+        after: Option<Position>,
+        bytes: usize,
+        leaf: fn(Vec<Source>, Ask) -> Leaf,
+    ) -> Result<Vec<Vec<Json>>, EngineError> {
         let watch = watch();
         let sources = self.sources(bound)?;
         let until = self.last_of_sample(bound, &sources, &watch)?;
-        let ask = Ask { limit: bound.limit, bytes: Some(STREAMED_BYTES), after, until, seed: SEED };
-        let mut leaves: Vec<LeafRows> = sources.into_iter().map(|sources| LeafRows::new(sources, ask)).collect();
+        let ask = Ask { limit: bound.limit, bytes: Some(bytes), after, until, seed: SEED };
+        let mut leaves: Vec<Leaf> = sources.into_iter().map(|sources| leaf(sources, ask)).collect();
         let mut merge = RowMerge::new(bound);
         for (number, _) in leaves.iter().enumerate() {
             assert_eq!(merge.add(), number);
@@ -232,15 +248,16 @@ impl World {
         while !merge.has_ended() && left != Some(0) {
             for (number, leaf) in leaves.iter_mut().enumerate() {
                 if merge.needs(number) {
-                    let part = leaf.next(bound, &self.shared, &watch)?.encode(PartialFormat::Columns)?;
-                    merge.push(number, Partial::decode(bound, SEED, &part.into())?, bound)?;
-                    if leaf.has_ended() {
+                    let (part, is_last) = leaf.next(bound, &self.shared, &watch)?;
+                    let last = merge.push(number, Partial::decode(bound, SEED, &part.into())?, bound)?;
+                    leaf.go_on(last, left);
+                    if is_last {
                         merge.end(number);
                     }
                 }
             }
             if !merge.needs_any() {
-                let table = merge.take(bound, &Limit { rows: left, bytes: STREAMED_BYTES })?;
+                let table = merge.take(bound, &Limit { rows: left, bytes })?;
                 all.extend(table.rows().map(|row| json_row(&row)));
                 left = left.map(|left| left - table.counted);
             }
@@ -287,6 +304,46 @@ impl World {
         }
         sources.retain(|sources| !sources.is_empty());
         Ok(sources)
+    }
+}
+
+/// Rows of one leaf, as a stream or page by page.
+enum Leaf {
+    Stream(LeafRows),
+    Pages(Vec<Source>, Ask),
+}
+
+impl Leaf {
+    fn stream(sources: Vec<Source>, ask: Ask) -> Leaf {
+        Leaf::Stream(LeafRows::new(sources, ask))
+    }
+
+    fn pages(sources: Vec<Source>, ask: Ask) -> Leaf {
+        let mut leaf = Leaf::Pages(sources, ask);
+        leaf.go_on(ask.after, ask.limit);
+        leaf
+    }
+
+    /// Returns the next part as another node gets it, and whether it is the last one.
+    fn next(&mut self, bound: &Bound, shared: &Shared, watch: &Watch) -> Result<(Vec<u8>, bool), EngineError> {
+        match self {
+            Leaf::Stream(rows) => {
+                let part = rows.next(bound, shared, watch)?;
+                Ok((part.encode(PartialFormat::Columns)?, rows.has_ended()))
+            }
+            Leaf::Pages(sources, ask) => {
+                let part = run(bound, sources, shared, watch, ask)?;
+                Ok((part.encode(PartialFormat::Values)?, part.is_last(bound, ask.limit)))
+            }
+        }
+    }
+
+    /// Continues behind a row, with this limit of all further rows.
+    fn go_on(&mut self, last: Option<Position>, left: Option<u64>) {
+        if let Leaf::Pages(_, ask) = self {
+            ask.after = last.or(ask.after);
+            ask.limit = Some(left.map_or(PAGE_ROWS, |left| left.min(PAGE_ROWS)));
+        }
     }
 }
 

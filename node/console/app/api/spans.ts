@@ -183,6 +183,10 @@ const answer = called(
 const lineOf = (value: unknown): string =>
   (typeof value === "string" ? value : (JSON.stringify(value) ?? "")).replace(/\s+/g, " ").slice(0, PREVIEW_LETTERS);
 
+/** What an error says, if it is an object as SDKs send it. */
+const saidBy = (error: unknown): unknown =>
+  isRecord(error) && typeof error["message"] === "string" && error["message"] !== "" ? error["message"] : error;
+
 /** Reads a line of the contents of some spans, by their ids: of the error, else of the output, else of the input. */
 export async function readPreviews(
   place: SpanPlace,
@@ -203,7 +207,7 @@ export async function readPreviews(
   return new Map(
     page.rows.map((row) => [
       textOrNull(row, "id") ?? "",
-      lineOf(row["error"] ?? row["answer"] ?? row["output"] ?? row["input"] ?? ""),
+      lineOf(saidBy(row["error"]) ?? row["answer"] ?? row["output"] ?? row["input"] ?? ""),
     ]),
   );
 }

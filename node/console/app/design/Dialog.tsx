@@ -4,6 +4,9 @@ import { IconButton } from "./Button";
 import { classes } from "./classes";
 import style from "./Dialog.module.css";
 
+/** The first field of a form; of choices that exclude each other, the one that is made. */
+const FIRST_FIELD = "form :is(input:not([type=radio]), input:checked, select, textarea):enabled";
+
 interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
@@ -22,7 +25,7 @@ export function Dialog({ title, onClose, children, form = "card" }: DialogProps)
     dialog?.showModal();
     // The browser focuses the button that closes, which would end what has just begun.
     if (heading.current !== null && document.activeElement?.parentElement === heading.current.parentElement) {
-      (dialog?.querySelector<HTMLElement>("form :is(input, select, textarea):enabled") ?? heading.current).focus();
+      (dialog?.querySelector<HTMLElement>(FIRST_FIELD) ?? heading.current).focus();
     }
     return () => {
       dialog?.close();

@@ -29,7 +29,7 @@ function Same({ text, isFirst, isLast }: SameProps) {
       <button type="button" className={style["more"]} onClick={() => setOpen(true)}>
         Show {folded.hidden.toLocaleString("en-US")} equal lines
       </button>
-      <Marked text={folded.tail === "" ? "" : `\n${folded.tail}`} />
+      <Marked text={folded.tail} />
     </>
   );
 }

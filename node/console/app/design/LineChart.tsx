@@ -1,6 +1,6 @@
 // Lines over time or over numbers, with a legend that hides lines and a cursor that keys move.
 import "uplot/dist/uPlot.min.css";
-import { useEffect, useId, useRef, useState, type KeyboardEvent, type RefObject } from "react";
+import { useEffect, useId, useLayoutEffect, useRef, useState, type KeyboardEvent, type RefObject } from "react";
 import type uPlot from "uplot";
 import { preferences } from "../lib/preferences";
 import { classes } from "./classes";
@@ -39,6 +39,7 @@ function useScheme(): string {
   useEffect(() => {
     const media = window.matchMedia(query);
     const follow = (): void => setDark(media.matches);
+    follow();
     media.addEventListener("change", follow);
     return () => media.removeEventListener("change", follow);
   }, []);
@@ -91,7 +92,7 @@ function usePlot(props: LineChartProps, hidden: ReadonlySet<string>, onCursor: (
   const { xs, isTime, lines } = props;
   const zone = preferences.value.zone;
   const scheme = useScheme();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = host.current;
     if (element === null) return undefined;
     const colours = coloursOf(lines);

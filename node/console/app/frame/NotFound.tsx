@@ -7,8 +7,8 @@ export function NotFound() {
   const links = useLinks();
   return (
     <div className={style["page"]}>
-      <h1 tabIndex={-1}>This page is not part of this version</h1>
-      <p>The address may be of a screen that a later version of Assay has, or it may have a typing mistake.</p>
+      <h1 tabIndex={-1}>There is no such page</h1>
+      <p>The address may have a typing mistake, or belong to a later version of Assay.</p>
       <ButtonLink look="primary" href={links.start()}>
         Go home
       </ButtonLink>

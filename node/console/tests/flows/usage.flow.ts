@@ -98,6 +98,48 @@ flow("a rule of retention counts what would go, has the number typed, and is sto
   await expect.poll(rules).toEqual([]);
 });
 
+flow("a rule that keeps rows for less than an hour is asked about once more, and is stored as confirmed", async (acted) => {
+  const project = await ownProject(acted, "short");
+  const rules = async (): Promise<readonly unknown[]> =>
+    listAt(await acted.api.call("GET", `/v1/project_automation?project_id=${project.id}`), "objects").map((one) => at(one, "config"));
+  const stored = { event_type: "retention", object_type: "experiment" };
+  const page = await acted.open(acted.seed.people.ann, settings(acted, "retention"));
+  const asked = page.getByRole("dialog", { name: "Keep rows for less than an hour?" });
+  await page.getByRole("button", { name: "New rule" }).first().click();
+  const dialog = page.getByRole("dialog", { name: "New rule of retention" });
+  await dialog.getByRole("combobox", { name: "Project" }).selectOption(project.name);
+  await dialog.getByRole("combobox", { name: "What is deleted" }).selectOption("Experiments");
+  await dialog.getByRole("textbox", { name: "Kept for days" }).fill("0");
+  await dialog.getByRole("status").getByText("No row is that old now.").waitFor();
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await asked.getByText("Rows are deleted soon after they are written").waitFor();
+  await asked.getByRole("button", { name: "Cancel" }).click();
+  expect(await dialog.getByRole("textbox", { name: "Kept for days" }).inputValue()).toBe("0");
+  expect(await rules()).toEqual([]);
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await asked.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("listitem", { name: `Delete rows of experiments of ${project.name} older than 0 days` }).waitFor();
+  await asked.waitFor({ state: "hidden" });
+  expect(await rules()).toEqual([{ ...stored, retention_days: 0, confirm: true }]);
+
+  await page.getByRole("button", { name: `Actions of the rule “Delete rows of experiments of ${project.name} older than 0 days”` }).click();
+  await page.getByRole("menuitem", { name: "Edit" }).click();
+  const edit = page.getByRole("dialog", { name: "Edit the rule" });
+  await edit.getByRole("textbox", { name: "Kept for days" }).fill("0.04");
+  await edit.getByRole("status").getByText("No row is that old now.").waitFor();
+  await page.keyboard.press("Enter");
+  await asked.getByRole("button", { name: "Save" }).click();
+  await expect.poll(rules).toEqual([{ ...stored, retention_days: 0.04, confirm: true }]);
+
+  await page.getByRole("button", { name: /^Actions of the rule .*older than 0.04 days/ }).click();
+  await page.getByRole("menuitem", { name: "Edit" }).click();
+  await edit.getByRole("textbox", { name: "Kept for days" }).fill("7");
+  await edit.getByRole("status").getByText("No row is that old now.").waitFor();
+  await page.keyboard.press("Enter");
+  await expect.poll(rules).toEqual([{ ...stored, retention_days: 7 }]);
+  expect(await asked.count()).toBe(0);
+});
+
 flow("a budget is made, shown with its usage, changed and deleted", async (acted) => {
   const model = `flow-model${acted.seed.suffix}`;
   const budgets = async (): Promise<readonly unknown[]> =>
@@ -114,8 +156,8 @@ flow("a budget is made, shown with its usage, changed and deleted", async (acted
   await dialog.getByRole("textbox", { name: "Calls", exact: true }).fill("100");
   await dialog.getByRole("button", { name: "Create" }).click();
   const shown = page.getByRole("listitem", { name: `The model ${model}` });
-  await shown.getByText("$0 of $12.5, $12.5 left").waitFor();
-  await shown.getByText("0 of 100, 100 left").waitFor();
+  await shown.getByText("$0 of $12.5 · $12.5 left").waitFor();
+  await shown.getByText("0 of 100 · 100 left").waitFor();
   const [made] = await budgets();
   expect(made).toMatchObject({ scope: { type: "model" }, window: "day", limit_usd: 12.5, limit_requests: 100, limit_tokens: null, action: "reject" });
 
@@ -159,7 +201,7 @@ flow("a budget that calls of models have used up is marked, and says what is lef
     await acted.api.call("POST", "/v1/gateway_budget", { scope, window: "total", limit_requests: 1, action: "reject" });
     const page = await acted.open(acted.seed.people.ann, settings(acted, "budgets"));
     const shown = page.getByRole("listitem", { name: `The project ${project.name}` });
-    await shown.getByText("0 of 1, 1 left").waitFor();
+    await shown.getByText("0 of 1 · 1 left").waitFor();
     const ask = async (): Promise<number> => {
       const response = await fetch(`${acted.stage.base}/v1/proxy/chat/completions`, {
         method: "POST",
@@ -170,7 +212,7 @@ flow("a budget that calls of models have used up is marked, and says what is lef
       return response.status;
     };
     expect([await ask(), await ask()]).toEqual([200, 429]);
-    await shown.getByText("1 of 1, 0 left").waitFor();
+    await shown.getByText("1 of 1 · 0 left").waitFor();
     await shown.getByText("Exceeded").waitFor();
     expect(provider.calls.length).toBe(1);
   } finally {

@@ -102,9 +102,20 @@ const RULE = /^Actions of the rule .*datasets of demo/;
 const counted = (title: string) => (page: Parameters<Opening>[0]) =>
   dialog(title)(page).getByRole("status").filter({ hasText: /would be deleted|No row is that old/ });
 
+/** Enters that rows are kept for no time, and types how many go. */
+const short: Opening = async (page) => {
+  const opened = dialog("Edit the rule")(page);
+  await opened.getByRole("textbox", { name: "Kept for days" }).fill("0");
+  const asked = opened.getByText(/^Type \d+ to confirm$/);
+  const count = /\d+/.exec((await asked.textContent()) ?? "")?.[0] ?? "";
+  await opened.getByRole("textbox", { name: /^Type \d+ to confirm$/ }).fill(count);
+  await opened.getByRole("button", { name: "Save" }).click();
+};
+
 export const RETENTION: readonly Row[] = [
   ["new rule", button("New rule"), counted("New rule of retention")],
   ["actions of a rule", button(RULE), menu(RULE)],
   ["days of a rule", item(RULE, "Edit"), counted("Edit the rule")],
+  ["rule of less than an hour", inTurn(item(RULE, "Edit"), short), dialog("Keep rows for less than an hour?")],
   ["deletion of a rule", item(RULE, "Delete"), dialog("Delete this rule")],
 ];

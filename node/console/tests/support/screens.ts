@@ -235,7 +235,7 @@ export function screens(flow: Flow): readonly Shown[] {
     { name: "retention", path: flow.path("settings", "retention"), isInside: true, ready: heading("Retention") },
     { name: "cluster", path: "/app/cluster", isInside: true, ready: (page) => page.getByRole("table", { name: "Nodes" }) },
     { name: "welcome", path: "/app/welcome", isInside: true, ready: heading("Send traces") },
-    { name: "not found", path: `${flow.path()}/no/such/page`, isInside: true, ready: heading(/not part of this version/) },
+    { name: "not found", path: `${flow.path()}/no/such/page`, isInside: true, ready: heading(/no such page/) },
     { name: "no organization", path: "/app/nowhere", isInside: true, ready: heading("No such organization") },
   ];
 }

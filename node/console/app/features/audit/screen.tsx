@@ -86,7 +86,7 @@ function List({ state, grid, read, names, faulty, change }: ListProps) {
     <div className={style["list"]} data-old={read.isOld || undefined}>
       <Loaded
         reading={reading}
-        skeleton={<Skeleton lines={LINES} />}
+        skeleton={<div className={style["bars"]}><Skeleton lines={LINES} /></div>}
         onSignIn={() => void askToSignIn().then(() => reading.again())}
       >
         {(entries) =>

@@ -77,10 +77,10 @@ test("a small lag is no trouble, and the worst one is named", () => {
 });
 
 test("few shards make open blocks; of many only those with trouble are open", () => {
-  expect(blocksOf(stateOf({ shards: 16 })).map(({ title, isOpen }) => [title, isOpen])).toEqual([["Catalog, Shards 0 to 15", true]]);
+  expect(blocksOf(stateOf({ shards: 16 })).map(({ title, isOpen }) => [title, isOpen])).toEqual([["Catalog, shards 0 to 15", true]]);
   const many = blocksOf(stateOf({ shards: 256, lag: 201 }));
   expect(many.length).toBe(16);
-  expect(many.filter(({ isOpen }) => isOpen).map(({ title, troubled }) => [title, troubled])).toEqual([["Catalog, Shards 0 to 15", 1]]);
+  expect(many.filter(({ isOpen }) => isOpen).map(({ title, troubled }) => [title, troubled])).toEqual([["Catalog, shards 0 to 15", 1]]);
   expect(many.at(-1)?.title).toBe("Shards 240 to 255");
 });
 

@@ -35,6 +35,11 @@ function Tiles({ state }: { readonly state: ClusterState }) {
   );
 }
 
+/** Bars as high as the tiles and the first tables. */
+const TILES = [22, 22, 22, 22, 22];
+const NODE = [16, 16, 10, 14, 14, 12];
+const BARS = [TILES, TILES, TILES, [], [12], NODE, NODE, [], [12], [60], [60]];
+
 const REASONS = 8;
 
 function Reasons({ reasons }: { readonly reasons: readonly string[] }) {
@@ -83,7 +88,7 @@ export function ClusterScreen({ place }: { readonly place: PagePlace; readonly s
           </p>
         )}
       </header>
-      <Loaded reading={readingOf(query)} skeleton={<Skeleton lines={[[12, 12, 12, 12, 12], [60], [60], [60]]} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+      <Loaded reading={readingOf(query)} skeleton={<Skeleton lines={BARS} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
         {(state) => {
           const found = state.nodes.find(({ id }) => id === node);
           return (

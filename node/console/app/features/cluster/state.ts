@@ -108,7 +108,7 @@ export function tilesOf(state: ClusterState): readonly Tile[] {
       title: "Short of replicas",
       value: exactCount(short.length),
       isBad: short.length > 0,
-      said: `of ${exactCount(state.groups.length)} with the catalog`,
+      said: `of ${exactCount(state.groups.filter(({ shard }) => shard !== null).length)} shards and the catalog`,
     },
     {
       title: "Worst lag",
@@ -134,8 +134,9 @@ export interface Block {
 
 function titleOf(groups: readonly ShardGroup[]): string {
   const shards = groups.flatMap(({ shard }) => (shard === null ? [] : [shard]));
-  const range = shards.length === 0 ? "" : shards.length === 1 ? `Shard ${shards[0]}` : `Shards ${shards[0]} to ${shards.at(-1)}`;
-  return [groups.length > shards.length ? "Catalog" : "", range].filter((part) => part !== "").join(", ");
+  const range = shards.length === 0 ? "" : shards.length === 1 ? `shard ${shards[0]}` : `shards ${shards[0]} to ${shards.at(-1)}`;
+  const title = [groups.length > shards.length ? "catalog" : "", range].filter((part) => part !== "").join(", ");
+  return title.charAt(0).toUpperCase() + title.slice(1);
 }
 
 /** The groups in blocks, the catalog before the first shards. Of many blocks only those with trouble are open. */

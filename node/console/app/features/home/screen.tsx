@@ -13,6 +13,7 @@ import { Skeleton } from "../../design/Skeleton";
 import { toast } from "../../design/Toast";
 import { copyText } from "../../lib/clipboard";
 import { useCommands, useLatest } from "../../lib/commands";
+import { problemOf } from "../../lib/errors";
 import { useLinks } from "../../lib/links";
 import { navigate } from "../../lib/router";
 import { createCursor, moved, type Cursor } from "../../lib/store";
@@ -25,6 +26,7 @@ import style from "./screen.module.css";
 import { homeUrl, type HomeState } from "./url";
 import { pinnedOf, togglePin } from "./visits";
 
+const FailureLine = lazily(async () => (await import("../../design/FailureLine")).FailureLine);
 const News = lazily(async () => (await import("./parts/News")).News);
 const FILTER_ID = "project-filter";
 const BARS = [24, 14, 6, 6];
@@ -131,7 +133,8 @@ interface ListProps {
 function List({ state, found, cursor, pinned, onPin, onNew }: ListProps) {
   const links = useLinks();
   const actions = useProjectActions(state.organization, onPin);
-  const { data: days, isLoading } = useQuery(daysQuery(state.organization, found.projects));
+  const { data: days, error, isFetching, refetch } = useQuery(daysQuery(state.organization, found.projects));
+  const isFailed = days === undefined && error !== null && !isFetching;
   const shown = listed(found.projects, state.filter, state.sort, pinned);
   const withRow = (changed: Partial<HomeState>): void =>
     navigate(homeUrl.write({ ...state, row: cursor.at.peek() ?? "", ...changed }), "replace");
@@ -155,10 +158,18 @@ function List({ state, found, cursor, pinned, onPin, onNew }: ListProps) {
   }
   return (
     <>
+      {isFailed && (
+        <FailureLine
+          words="Traces, p95 and cost could not be read"
+          problem={problemOf(error, Date.now())}
+          onRetry={() => void refetch()}
+        />
+      )}
       <ProjectGrid
         projects={shown}
         days={days}
-        isReading={isLoading}
+        isReading={days === undefined && isFetching}
+        isFailed={isFailed}
         pinned={pinned}
         sort={state.sort}
         cursor={cursor}

@@ -1,5 +1,5 @@
 // What went wrong with a query of the list, in the words of the screen: the filter, a column, or the grouping.
-import { problemOf } from "../../lib/errors";
+import { ApiError, problemOf } from "../../lib/errors";
 import { faultOf } from "../../api/query";
 import type { Problem } from "../../lib/problem";
 import { basicCount, type LogsRequest } from "./request";
@@ -12,6 +12,11 @@ export function faultyColumn(error: unknown, request: LogsRequest): string | nul
 
 /** Whether the server cannot parse the filter. */
 export const isFilterFaulty = (error: unknown): boolean => faultOf(error)?.part.startsWith("filter") === true;
+
+/** Whether a query needs more memory than one may take. */
+export const isTooMuch = (error: unknown): boolean => error instanceof ApiError && error.status === 413;
+
+export const NEEDS_LESS = "A shorter range or a narrower filter needs less.";
 
 /** Describes a failure of the list. */
 export function problemIn(error: unknown, present: number, request: LogsRequest): Problem {

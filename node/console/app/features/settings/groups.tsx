@@ -6,8 +6,7 @@ import { readingOf, until } from "../../api/queries";
 import type { SectionProps } from "../../api/settings";
 import type { GridColumn } from "../../design/GridTypes";
 import { GroupPage } from "./parts/GroupPage";
-import { descriptionColumn, ItemList, nameColumn, NoItem } from "./parts/Item";
-import { Read } from "./parts/Shared";
+import { descriptionColumn, ItemList, nameColumn, ReadItem } from "./parts/Item";
 import { membersOf } from "./people";
 import { readPeople } from "./url";
 
@@ -34,12 +33,8 @@ export function Section({ session, organization: { name: organization }, place }
   );
   if (state.open === "") return <ItemList what="group" note={NOTE} {...{ organization, columns, state }} reading={readingOf(query)} />;
   return (
-    <Read reading={until(!isLoading, readingOf(query))}>
-      {(all) => {
-        const open = all.find(({ id }) => id === state.open);
-        if (open === undefined) return <NoItem what="group" organization={organization} />;
-        return <GroupPage key={open.id} {...{ organization, members }} person={session.user.id} group={open} groups={all} />;
-      }}
-    </Read>
+    <ReadItem what="group" organization={organization} id={state.open} reading={until(!isLoading, readingOf(query))}>
+      {(open, all) => <GroupPage key={open.id} {...{ organization, members }} person={session.user.id} group={open} groups={all} />}
+    </ReadItem>
   );
 }

@@ -38,7 +38,7 @@ const COLUMNS: readonly GridColumn<Row>[] = [
     cell: ({ member, isSelf }) => (
       <span className={style["name"]} title={`${member.name} ${member.email}`}>
         <span>{member.name}</span>
-        <span className={style["soft"]}>{memberDetail(member)}</span>
+        {memberDetail(member) !== "" && <span className={style["soft"]}>{memberDetail(member)}</span>}
         {isSelf && <Chip>you</Chip>}
       </span>
     ),

@@ -4,9 +4,8 @@ import { rolesQuery, type Role } from "../../api/people";
 import { readingOf } from "../../api/queries";
 import type { SectionProps } from "../../api/settings";
 import type { GridColumn } from "../../design/GridTypes";
-import { descriptionColumn, ItemList, nameColumn, NoItem } from "./parts/Item";
+import { descriptionColumn, ItemList, nameColumn, ReadItem } from "./parts/Item";
 import { RolePage } from "./parts/RolePage";
-import { Read } from "./parts/Shared";
 import { readPeople } from "./url";
 
 const NOTE = "A role is a set of permissions that is granted under one name.";
@@ -25,12 +24,8 @@ export function Section({ session, organization, place }: SectionProps) {
     return <ItemList what="role" note={NOTE} organization={organization.name} reading={readingOf(roles)} columns={COLUMNS} state={state} />;
   }
   return (
-    <Read reading={readingOf(roles)}>
-      {(all) => {
-        const open = all.find(({ id }) => id === state.open);
-        if (open === undefined) return <NoItem what="role" organization={organization.name} />;
-        return <RolePage key={open.id} organization={organization.name} person={session.user.id} role={open} roles={all} />;
-      }}
-    </Read>
+    <ReadItem what="role" organization={organization.name} id={state.open} reading={readingOf(roles)}>
+      {(open, all) => <RolePage key={open.id} organization={organization.name} person={session.user.id} role={open} roles={all} />}
+    </ReadItem>
   );
 }

@@ -89,7 +89,7 @@ export function itemsOf(
     { id: "id", title: "Id of the span", run: attempt("Copying", () => copy("Id", id)) },
     { id: "root", title: "Id of the trace", run: attempt("Copying", () => copy("Id", place.root)) },
     { id: "json", title: "Span in JSON", run: attempt("Copying", () => copy("Span", asJson())) },
-    { id: "curl", heading: "Copy what reads the span", title: "cURL command", run: attempt("Copying", () => copy("Command", asCurl(origin, place, id))) },
+    { id: "curl", heading: "Copy code that reads the span", title: "cURL command", run: attempt("Copying", () => copy("Command", asCurl(origin, place, id))) },
     { id: "python", title: "Python program", run: attempt("Copying", () => copy("Program", asPython(origin, place, id))) },
     { id: "typescript", title: "TypeScript program", run: attempt("Copying", () => copy("Program", asTypeScript(origin, place, id))) },
     ...modelCallItems(place, head),

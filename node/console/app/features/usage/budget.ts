@@ -126,12 +126,12 @@ export function scopeText({ type, id }: Budget["scope"], name: string | null): s
 
 const amountText = (limit: Limit, amount: number): string => (limit === "usd" ? money(amount) : exactCount(amount));
 
-/** How much of a limit is used: `$1.2 of $5, $0.1 reserved, $3.7 left`. */
+/** How much of a limit is used: `$1.2 of $5 · $0.1 reserved · $3.7 left`. */
 export function usedText(limit: Limit, { spent, reserved, remaining }: Used, allowed: number): string {
   const write = (amount: number): string => amountText(limit, amount);
   if (limit === "concurrent") return `${write(spent)} of ${write(allowed)} running`;
   const parts = [`${write(spent)} of ${write(allowed)}`, reserved > 0 ? `${write(reserved)} reserved` : "", remaining === null ? "" : `${write(remaining)} left`];
-  return parts.filter((part) => part !== "").join(", ");
+  return parts.filter((part) => part !== "").join(" · ");
 }
 
 /** What is entered in the form of a budget: its limits as texts. */

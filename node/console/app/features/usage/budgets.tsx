@@ -7,6 +7,7 @@ import type { SectionProps } from "../../api/settings";
 import { Button } from "../../design/Button";
 import { Empty } from "../../design/Empty";
 import { Loaded } from "../../design/Loaded";
+import { SectionPage } from "../../design/SectionPage";
 import { Skeleton } from "../../design/Skeleton";
 import { toast } from "../../design/Toast";
 import { scopeText, type Budget } from "./budget";
@@ -56,11 +57,11 @@ export function Section({ organization }: SectionProps) {
   const add = <Button icon="plus" onClick={() => setDoing({ kind: "edit", budget: null })}>New budget</Button>;
   const wordsOf = ({ scope }: Budget): string => scopeText(scope, names?.get(scope.id) ?? null);
   return (
-    <div className={style["screen"]}>
-      <header className={style["head"]}>
-        <h1 tabIndex={-1}>Budgets</h1>
-        {budgets.length > 0 && add}
-      </header>
+    <SectionPage
+      title="Budgets"
+      note="A budget limits the model calls that go through the gateway."
+      actions={budgets.length > 0 ? add : undefined}
+    >
       <Loaded reading={until(names !== null, readingOf(query))} skeleton={<Skeleton lines={[[40], [60], [40], [60]]} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
         {(found) =>
           found.length === 0 ? (
@@ -87,6 +88,6 @@ export function Section({ organization }: SectionProps) {
         </p>
       )}
       {doing !== null && <Doings {...{ doing, organization, wordsOf }} onClose={() => setDoing(null)} />}
-    </div>
+    </SectionPage>
   );
 }

@@ -10,6 +10,7 @@ import { Empty } from "../../design/Empty";
 import { Icon } from "../../design/Icon";
 import { Loaded } from "../../design/Loaded";
 import { Menu } from "../../design/Menu";
+import { SectionPage } from "../../design/SectionPage";
 import { Skeleton } from "../../design/Skeleton";
 import { toast } from "../../design/Toast";
 import { DeleteDialog } from "./parts/Forms";
@@ -65,15 +66,11 @@ export function Section({ organization: { name: organization } }: SectionProps) 
     sentenceOf(rule, rule.project === null ? null : (projects.find(({ id }) => id === rule.project)?.name ?? rule.project));
   const add = <Button icon="plus" onClick={() => setDoing({ kind: "edit", rule: null })}>New rule</Button>;
   return (
-    <div className={style["screen"]}>
-      <header className={style["head"]}>
-        <h1 tabIndex={-1}>Retention</h1>
-        {rules.length > 0 && add}
-      </header>
-      <p className={style["lead"]}>
-        Rows are kept for good, unless a rule deletes them. A row is as old as its time of creation, which clients may
-        set. Rules are carried out about once an hour.
-      </p>
+    <SectionPage
+      title="Retention"
+      note="Rows are kept for good, unless a rule deletes them. A row is as old as its time of creation, which clients may set. Rules are carried out about once an hour."
+      actions={rules.length > 0 ? add : undefined}
+    >
       <Loaded reading={until(!named.isLoading, readingOf(query))} skeleton={<Skeleton lines={[[50], [44]]} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
         {(found) =>
           found.length === 0 ? <Empty action={add}>No rule deletes rows of this organization.</Empty> : <Rules rules={found} wordsOf={wordsOf} onDo={setDoing} />
@@ -94,6 +91,6 @@ export function Section({ organization: { name: organization } }: SectionProps) 
           “{wordsOf(doing.rule)}” will not be carried out any more. What it has deleted does not come back.
         </DeleteDialog>
       )}
-    </div>
+    </SectionPage>
   );
 }

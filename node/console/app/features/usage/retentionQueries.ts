@@ -4,7 +4,7 @@ import { call } from "../../api/client";
 import { list, record, text } from "../../api/narrow";
 import { cache, projectsQuery } from "../../api/queries";
 import { countOld, type OldRows, type RetainedKind } from "../../api/usage";
-import { cutoffOf, freeName, readRule, type Rule } from "./rules";
+import { configOf, cutoffOf, freeName, readRule, type Rule } from "./rules";
 
 const PAGE = 1000;
 /** How many objects a preview looks through. */
@@ -89,13 +89,14 @@ async function namesOf(organization: string, project: string | null): Promise<re
   return found.map((one) => text(record(one, "automation"), "name"));
 }
 
-/** Makes a rule, or changes one. */
+/** Makes a rule, or changes one. `isConfirmed` says that the person confirmed how soon it deletes. */
 export async function saveRule(
   organization: string,
   before: Rule | null,
   rule: Pick<Rule, "project" | "kind" | "days">,
+  isConfirmed: boolean,
 ): Promise<void> {
-  const config = { event_type: "retention", object_type: rule.kind, retention_days: rule.days };
+  const config = configOf(rule, isConfirmed);
   if (before === null) {
     const name = freeName(rule.kind, await namesOf(organization, rule.project));
     const on = rule.project === null ? {} : { project_id: rule.project };

@@ -60,7 +60,19 @@ const YEARS_MAX = 3650;
 /** The number of days that a text is; null if it is none. */
 export function daysOf(typed: string): number | null {
   const days = /^\d+(?:\.\d+)?$/.test(typed.trim()) ? Number(typed.trim()) : NaN;
-  return days > 0 && days <= YEARS_MAX * 10 ? days : null;
+  return days <= YEARS_MAX * 10 ? days : null;
+}
+
+/** An hour. The server wants a rule that keeps rows for a shorter time confirmed. */
+const UNCONFIRMED_DAYS_MIN = 1 / 24;
+
+/** Whether a rule deletes rows so soon after they are written that it has to be confirmed. */
+export const isShort = (days: number): boolean => days < UNCONFIRMED_DAYS_MIN;
+
+/** A rule as the server stores it. One that was confirmed says so. */
+export function configOf({ kind, days }: Pick<Rule, "kind" | "days">, isConfirmed: boolean): Fields {
+  const config = { event_type: "retention", object_type: kind, retention_days: days };
+  return isConfirmed ? { ...config, confirm: true } : config;
 }
 
 const DAY_MS = 86_400_000;

@@ -6,8 +6,9 @@ import type { UsageSort } from "./url";
 const byName = (a: StoredProject, b: StoredProject): number =>
   a.name.localeCompare(b.name, "en", { numeric: true, sensitivity: "base" }) || (a.id < b.id ? -1 : 1);
 
+/** Projects in order, the largest first. Where sizes are equal, rows decide, and the other way round. */
 export const sortedProjects = (projects: readonly StoredProject[], sort: UsageSort): readonly StoredProject[] =>
-  projects.toSorted((a, b) => (sort === "name" ? 0 : b[sort] - a[sort]) || byName(a, b));
+  projects.toSorted((a, b) => (sort === "name" ? 0 : b[sort] - a[sort] || b.bytes - a.bytes || b.rows - a.rows) || byName(a, b));
 
 /** How much of a whole a part is, from 0 on; 0 of nothing. */
 export const shareOf = (part: number, whole: number | null): number =>

@@ -5,7 +5,7 @@ import { readUsage, type Spent } from "../../api/usage";
 import { bytesText } from "../../design/bytes";
 import { readAddress } from "../../lib/address";
 import { changeOf, draftOf, faultsOf, limitOf, readBudget, readBudgetUsage, scopeText, usedText } from "./budget";
-import { cutoffOf, daysOf, freeName, outdone, readRule, sentenceOf, type Rule } from "./rules";
+import { configOf, cutoffOf, daysOf, freeName, isShort, outdone, readRule, sentenceOf, type Rule } from "./rules";
 import { OTHERS, spendingOf, UNNAMED } from "./spending";
 import { rateFill, rateName, rateText, shareOf, shareText, sortedProjects } from "./stored";
 import { MEASURES, readUsageState, USAGE_SORTS, writeUsageState } from "./url";
@@ -83,6 +83,8 @@ test("what is stored is read, sorted and written", () => {
   expect(usage.isComplete).toBe(false);
   expect(sortedProjects(usage.projects, "bytes").map(({ name }) => name)).toEqual(["b", "a"]);
   expect(sortedProjects(usage.projects, "rows").map(({ name }) => name)).toEqual(["a", "b"]);
+  const unmeasured = usage.projects.map((one) => ({ ...one, bytes: 0 }));
+  expect(sortedProjects(unmeasured, "bytes").map(({ name }) => name)).toEqual(["a", "b"]);
   expect(sortedProjects(usage.projects, "name").map(({ name }) => name)).toEqual(["a", "b"]);
   const [rate] = usage.rates;
   expect(rate && [rateName(rate), rateText(rate), rateFill(rate)]).toEqual([
@@ -125,8 +127,8 @@ test("what is used of a budget is said in words", () => {
     concurrent: { limit: 3, running: 2 },
   });
   expect(usage.isExceeded).toBe(true);
-  expect(usedText("usd", usage.used.usd, 5)).toBe("$1.25 of $5, $0.5 reserved, $3.25 left");
-  expect(usedText("requests", usage.used.requests, 100)).toBe("100 of 100, 0 left");
+  expect(usedText("usd", usage.used.usd, 5)).toBe("$1.25 of $5 · $0.5 reserved · $3.25 left");
+  expect(usedText("requests", usage.used.requests, 100)).toBe("100 of 100 · 0 left");
   expect(usedText("concurrent", usage.used.concurrent, 3)).toBe("2 of 3 running");
   expect(scopeText({ type: "project", id: "p" }, "demo")).toBe("The project demo");
   expect(scopeText({ type: "user", id: "u" }, null)).toBe("u");
@@ -162,8 +164,15 @@ test("the shortest of several rules counts", () => {
   expect([...outdone([rule("a", "p", 30), rule("b", "p", 7), rule("c", null, 9), rule("d", "q", 30), rule("e", "p", 7)])]).toEqual(["a", "e"]);
 });
 
+test("a rule of less than an hour has to be confirmed, and says so to the server", () => {
+  expect([0, 1e-12, 0.041, 1 / 24, 0.042, 30].map(isShort)).toEqual([true, true, true, false, false, false]);
+  const stored = { event_type: "retention", object_type: "dataset", retention_days: 0 };
+  expect(configOf({ kind: "dataset", days: 0 }, true)).toEqual({ ...stored, confirm: true });
+  expect(configOf({ kind: "dataset", days: 0 }, false)).toEqual(stored);
+});
+
 test("days, the moment before which rows go, and free names", () => {
-  expect(["30", " 0.5 ", "0", "-1", "x", "99999"].map(daysOf)).toEqual([30, 0.5, null, null, null, null]);
+  expect(["30", " 0.5 ", "0", "", "-1", "x", "99999"].map(daysOf)).toEqual([30, 0.5, 0, null, null, null, null]);
   expect(cutoffOf(1.5, Date.parse("2026-05-04T12:00:00Z"))).toBe("2026-05-03T00:00:00.000Z");
   expect(freeName("dataset", [])).toBe("Retention of datasets");
   expect(freeName("dataset", ["Retention of datasets", "Retention of datasets 2"])).toBe("Retention of datasets 3");

@@ -1,5 +1,6 @@
 // The section of the settings about usage: what the organization stores, its rates, and what model calls took.
 import type { SectionProps } from "../../api/settings";
+import { SectionPage } from "../../design/SectionPage";
 import { Spending } from "./parts/Spending";
 import { Stored } from "./parts/Stored";
 import style from "./section.module.css";
@@ -8,10 +9,11 @@ import { readUsageState } from "./url";
 export function Section({ place, organization }: SectionProps) {
   const state = readUsageState(organization.name, place.query);
   return (
-    <div className={style["screen"]}>
-      <h1 tabIndex={-1}>Usage</h1>
-      <Stored state={state} />
-      <Spending state={state} />
-    </div>
+    <SectionPage title="Usage" note="What this organization stores. Sizes are those before compression, and the newest rows are not in them yet.">
+      <div className={style["screen"]}>
+        <Stored state={state} />
+        <Spending state={state} />
+      </div>
+    </SectionPage>
   );
 }

@@ -39,8 +39,8 @@ const counted = (count: number, one: string, many: string): string => `${count} 
 
 function summaryOf(subjects: readonly Subject[], words: string): string {
   const groups = subjects.filter(({ isGroup }) => isGroup).length;
-  const people = counted(subjects.length - groups, "person", "people");
-  return `${people} and ${counted(groups, "group", "groups")} have access to the ${words}.`;
+  const members = counted(subjects.length - groups, "member", "members");
+  return `${members} and ${counted(groups, "group", "groups")} have access to the ${words}.`;
 }
 
 interface HeadProps {
@@ -58,7 +58,7 @@ function Head({ explanation, subjects, words, onGrant }: HeadProps) {
         {explanation.isOwnOnly
           ? "You see only your own access, because nothing lets you read the grants on this object."
           : summaryOf(subjects, words)}
-        {explanation.isTruncated && " Only the first 1,000 people are listed."}
+        {explanation.isTruncated && " Only the first 1,000 members are listed."}
       </p>
       <Legend />
       {onGrant !== null && (
@@ -129,7 +129,7 @@ export function ByObject(props: ByObjectProps) {
   return (
     <Loaded
       reading={until(!known.isReading, readingOf(query))}
-      skeleton={<Skeleton lines={[BARS, BARS, BARS, BARS]} />}
+      skeleton={<Skeleton lines={[[46], BARS, BARS, BARS, BARS]} />}
       onSignIn={() => void askToSignIn().then(() => query.refetch())}
     >
       {(explanation) => <Matrix {...props} explanation={explanation} />}

@@ -34,7 +34,7 @@ function Panel({ group, paths, onGroup, anchor, onClose }: PanelProps) {
         <Combobox
           form="inline"
           label="Path to group by"
-          placeholder="metadata.lang"
+          placeholder="A path, such as metadata.lang"
           value={text}
           onValue={setText}
           options={options}

@@ -3,11 +3,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useRef, useState, type RefObject } from "react";
 import type { Experiment } from "../../../api/experiments";
 import { Combobox, type ComboOption } from "../../../design/Combobox";
+import { FailureLine } from "../../../design/FailureLine";
 import { Icon } from "../../../design/Icon";
 import { IconButton } from "../../../design/Button";
 import { Menu } from "../../../design/Menu";
 import { Popover } from "../../../design/Popover";
 import { useOpener } from "../../../design/PopoverLogic";
+import { problemOf } from "../../../lib/errors";
 import { useLinks } from "../../../lib/links";
 import { preferences } from "../../../lib/preferences";
 import { navigate } from "../../../lib/router";
@@ -40,10 +42,15 @@ interface PickerProps extends HeadProps {
   readonly onClose: () => void;
 }
 
+function emptyWords(isRead: boolean, sought: string): string {
+  if (!isRead) return "Reading the experiments";
+  return sought.trim() === "" ? "There is no other experiment to compare with." : "No other experiment has such a name.";
+}
+
 /** A list of the project's experiments that can be added. */
 function Picker({ state, projectId, main, others, onCompared, anchor, onClose }: PickerProps) {
   const [text, setText] = useState("");
-  const all = useQuery(choicesQuery(state.organization, projectId)).data;
+  const { data: all, error, isFetching, refetch } = useQuery(choicesQuery(state.organization, projectId));
   const options = useMemo((): readonly ComboOption[] => {
     const taken = new Set([main.id, ...others.map(({ id }) => id)]);
     const wanted = text.trim().toLowerCase();
@@ -63,7 +70,15 @@ function Picker({ state, projectId, main, others, onCompared, anchor, onClose }:
           onValue={setText}
           options={options}
           isFirstCurrent
-          whenEmpty={<p className={style["none"]}>{all === undefined ? "Reading the experiments" : "No other experiment has such a name."}</p>}
+          whenEmpty={
+            <div className={style["none"]}>
+              {all === undefined && error !== null && !isFetching ? (
+                <FailureLine words="Could not be read" problem={problemOf(error, Date.now())} onRetry={() => void refetch()} />
+              ) : (
+                emptyWords(all !== undefined, text)
+              )}
+            </div>
+          }
           onPick={({ id }) => {
             onClose();
             onCompared([...others.map(({ name }) => name), id]);

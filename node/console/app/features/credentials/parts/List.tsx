@@ -59,7 +59,8 @@ function actionsColumn<Row extends Listed>(actionsOf: (row: Row) => readonly Men
   return {
     id: "actions",
     title: "Actions",
-    width: 64,
+    width: 72,
+    align: "end",
     cell: (row) => (
       <div className={style["actions"]}>
         <Menu
@@ -104,13 +105,26 @@ function useListCommands(grid: ReturnType<typeof createGridState>, label: string
   useCommands(commands);
 }
 
+/** Whether the window is narrow now. */
+function useNarrow(): boolean {
+  const [isNarrow, setNarrow] = useState(() => window.matchMedia(NARROW).matches);
+  useEffect(() => {
+    const media = window.matchMedia(NARROW);
+    const follow = (): void => setNarrow(media.matches);
+    media.addEventListener("change", follow);
+    return () => media.removeEventListener("change", follow);
+  }, []);
+  return isNarrow;
+}
+
 function useWithActions<Row extends Listed>(columns: ListProps<Row>["columns"], actionsOf: ListProps<Row>["actionsOf"]) {
+  const isNarrow = useNarrow();
   return useMemo(() => {
     const actions = actionsColumn(actionsOf);
     const [name, ...others] = columns;
-    if (name === undefined || !window.matchMedia(NARROW).matches) return [...columns, actions];
+    if (name === undefined || !isNarrow) return [...columns, actions];
     return [{ ...name, width: NARROW_NAME }, actions, ...others];
-  }, [columns, actionsOf]);
+  }, [columns, actionsOf, isNarrow]);
 }
 
 export function List<Row extends Listed>({ label, noun, state, query, columns, actionsOf, onOpen, empty }: ListProps<Row>) {

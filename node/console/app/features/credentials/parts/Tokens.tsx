@@ -103,7 +103,11 @@ function HowToMake({ organization }: { readonly organization: string }) {
   return (
     <>
       Only the service token of an owner makes others: sign in with one. An administrator makes the first on the server
-      with <code>{command}</code> <Copy text={command} what="the command" />
+      with
+      <span className={style["command"]}>
+        <code>{command}</code>
+        <Copy text={command} what="the command" />
+      </span>
     </>
   );
 }

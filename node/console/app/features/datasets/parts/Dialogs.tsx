@@ -1,9 +1,13 @@
 // The dialogs of an open dataset.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { askToSignIn } from "../../../api/gate";
+import { readingOf } from "../../../api/queries";
 import type { Snapshot } from "../../../api/snapshots";
 import { Code } from "../../../design/Code";
 import { Dialog } from "../../../design/Dialog";
+import { Loaded } from "../../../design/Loaded";
+import { Skeleton } from "../../../design/Skeleton";
 import { useLinks } from "../../../lib/links";
 import { navigate } from "../../../lib/router";
 import { momentOf, readVersion, sentVersion } from "../../../lib/version";
@@ -33,7 +37,7 @@ function ReadInCode({ desk, onClose }: DialogProps) {
   const [language, setLanguage] = useState<Language>("python");
   const version = sentVersion(readVersion(state.version));
   const source: SnippetSource = { origin: window.location.origin, project: place.project, name: place.name, version };
-  const before = version === "" ? "Reads the dataset as it is then." : "Reads the dataset at the version that is shown.";
+  const before = version === "" ? "Reads the dataset as it is when the code runs." : "Reads the dataset at the version that is shown.";
   return (
     <Dialog title="Read it in code" form="wide" onClose={onClose}>
       {hasSnippet(source) ? (
@@ -58,33 +62,36 @@ function Uses({ desk, onClose }: DialogProps) {
   const { place, change } = desk;
   const query = useQuery(usesQuery(place.organization, place.projectId));
   const uses = (query.data ?? []).filter(({ datasetId }) => datasetId === place.id);
+  const show = (version: string): void => {
+    onClose();
+    change({ version, compare: "" });
+  };
   return (
     <Dialog title={`Experiments that used ${place.name}`} form="wide" onClose={onClose}>
-      {query.data !== undefined && uses.length === 0 && <p>No experiment of this project has used the dataset yet.</p>}
-      <ul className={style["list"]}>
-        {uses.map(({ id, name, version, created }) => (
-          <li key={id} className={style["item"]}>
-            <div className={style["words"]}>
-              <ExperimentName desk={desk} name={name} />
-              <span className={style["faint"]}>
-                <When at={new Date(created)} />
-              </span>
-            </div>
-            {version !== null && momentOf(version) !== null && (
-              <button
-                type="button"
-                className={style["open"]}
-                onClick={() => {
-                  onClose();
-                  change({ version, compare: "" });
-                }}
-              >
-                Show its version
-              </button>
-            )}
-          </li>
-        ))}
-      </ul>
+      <Loaded reading={readingOf(query)} skeleton={<Skeleton lines={[[24, 10], [24, 10]]} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+        {() => (
+          <>
+            {uses.length === 0 && <p>No experiment of this project has used the dataset yet.</p>}
+            <ul className={style["list"]}>
+              {uses.map(({ id, name, version, created }) => (
+                <li key={id} className={style["item"]}>
+                  <div className={style["words"]}>
+                    <ExperimentName desk={desk} name={name} />
+                    <span className={style["faint"]}>
+                      <When at={new Date(created)} />
+                    </span>
+                  </div>
+                  {version !== null && momentOf(version) !== null && (
+                    <button type="button" className={style["open"]} onClick={() => show(version)}>
+                      Show its version
+                    </button>
+                  )}
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </Loaded>
     </Dialog>
   );
 }

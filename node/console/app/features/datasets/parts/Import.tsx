@@ -47,7 +47,7 @@ function Choose({ state, onClose }: { readonly state: ImportState; readonly onCl
           onChange={(event) => take(event.currentTarget.files?.[0])}
         />
       </div>
-      <Area label="Or paste the rows" rows={6} isCode value={text} onText={setText} hint="With a first line of names, or JSON." />
+      <Area label="Or paste the rows" rows={6} isCode value={text} onText={setText} hint="CSV or TSV with the names of the columns in its first line, or JSON." />
       {state.fault !== null && (
         <p className={style["fault"]} role="alert">
           {state.fault}

@@ -3,12 +3,15 @@ import { useQuery } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { deleteSnapshot, type Snapshot } from "../../../api/snapshots";
 import { problemOf } from "../../../lib/errors";
-import { cache } from "../../../api/queries";
+import { askToSignIn } from "../../../api/gate";
+import { cache, readingOf } from "../../../api/queries";
 import { Button, IconButton } from "../../../design/Button";
 import { Dialog } from "../../../design/Dialog";
 import { Field } from "../../../design/Field";
 import { Icon } from "../../../design/Icon";
+import { Loaded } from "../../../design/Loaded";
 import { Menu } from "../../../design/Menu";
+import { Skeleton } from "../../../design/Skeleton";
 import { toast } from "../../../design/Toast";
 import { momentOf } from "../../../lib/version";
 import { snapshotsQuery, type DatasetPlace } from "../queries";
@@ -17,6 +20,8 @@ import { isVersion, recentQuery } from "../versions";
 import { copied, When } from "./listColumns";
 import { rowWords } from "./SelectionBar";
 import style from "./Versions.module.css";
+
+const LINES = [[16, 14], [16, 14]];
 
 interface VersionsProps {
   readonly desk: Desk;
@@ -77,25 +82,29 @@ function SnapshotItem({ place, snapshot, show, compare, onEdit }: SnapshotItemPr
 }
 
 function Recent({ place, show, compare }: GoProps & { readonly place: DatasetPlace }) {
-  const found = useQuery(recentQuery(place)).data ?? [];
-  if (found.length === 0) return null;
+  const query = useQuery(recentQuery(place));
+  if (query.data?.length === 0) return null;
   return (
     <section className={style["section"]} aria-labelledby="recent-changes">
       <h3 id="recent-changes">Last changes</h3>
-      <ul className={style["list"]}>
-        {found.map(({ transaction, rows }) => (
-          <li key={transaction} className={style["item"]}>
-            <div className={style["words"]}>
-              <button type="button" className={style["open"]} onClick={() => show(transaction)}>
-                <When at={momentOf(transaction)} />
-              </button>
-              <span className={style["faint"]}>{rowWords(rows)} written</span>
-            </div>
-            <IconButton icon="copy" label={`Copy the transaction id ${transaction}`} onClick={() => void copied(transaction, "transaction id")} />
-            <Button onClick={() => compare(transaction)}>Compare</Button>
-          </li>
-        ))}
-      </ul>
+      <Loaded reading={readingOf(query)} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+        {(found) => (
+          <ul className={style["list"]}>
+            {found.map(({ transaction, rows }) => (
+              <li key={transaction} className={style["item"]}>
+                <div className={style["words"]}>
+                  <button type="button" className={style["open"]} onClick={() => show(transaction)}>
+                    <When at={momentOf(transaction)} />
+                  </button>
+                  <span className={style["faint"]}>{rowWords(rows)} written</span>
+                </div>
+                <IconButton icon="copy" label={`Copy the transaction id ${transaction}`} onClick={() => void copied(transaction, "transaction id")} />
+                <Button onClick={() => compare(transaction)}>Compare</Button>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Loaded>
     </section>
   );
 }
@@ -149,7 +158,6 @@ export function Versions({ desk, onEdit, onClose }: VersionsProps) {
       change({ compare: version });
     },
   };
-  const snapshots = query.data ?? [];
   return (
     <Dialog title={`Versions of ${place.name}`} form="wide" onClose={onClose}>
       <section className={style["section"]} aria-labelledby="snapshots">
@@ -159,14 +167,18 @@ export function Versions({ desk, onEdit, onClose }: VersionsProps) {
             New snapshot
           </Button>
         </div>
-        {query.data !== undefined && snapshots.length === 0 && (
-          <p className={style["faint"]}>There is no snapshot yet. A snapshot gives a version a name.</p>
-        )}
-        <ul className={style["list"]}>
-          {snapshots.map((snapshot) => (
-            <SnapshotItem key={snapshot.id} place={place} snapshot={snapshot} {...go} onEdit={() => onEdit(snapshot)} />
-          ))}
-        </ul>
+        <Loaded reading={readingOf(query)} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+          {(snapshots) => (
+            <>
+              {snapshots.length === 0 && <p className={style["faint"]}>There is no snapshot yet. A snapshot gives a version a name.</p>}
+              <ul className={style["list"]}>
+                {snapshots.map((snapshot) => (
+                  <SnapshotItem key={snapshot.id} place={place} snapshot={snapshot} {...go} onEdit={() => onEdit(snapshot)} />
+                ))}
+              </ul>
+            </>
+          )}
+        </Loaded>
       </section>
       <AnyVersion {...go} />
       <Recent place={place} {...go} />

@@ -205,6 +205,6 @@ export function listColumns(scores: readonly string[], sort: string, actions: Li
   const directionOf = (id: string): Direction => (id !== column ? "none" : isDescending ? "descending" : "ascending");
   return [
     ...sortable(scores, actions).map((one): Column => ({ ...one, sort: directionOf(one.id) })),
-    { id: "actions", title: "Actions", width: 56, cell: (one) => <Actions one={one} actions={actions} /> },
+    { id: "actions", title: "Actions", width: 72, cell: (one) => <Actions one={one} actions={actions} /> },
   ];
 }

@@ -3,9 +3,10 @@ import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { useMemo, useState, type ReactNode } from "react";
 import { problemOf } from "../../../lib/errors";
 import type { Organization, Project } from "../../../api/schema";
-import { Button } from "../../../design/Button";
 import { classes } from "../../../design/classes";
+import { FailureLine } from "../../../design/FailureLine";
 import { Icon, type IconName } from "../../../design/Icon";
+import { Skeleton } from "../../../design/Skeleton";
 import { useLinks, type Links } from "../../../lib/links";
 import { exactCount } from "../../../lib/numbers";
 import { preferences } from "../../../lib/preferences";
@@ -17,6 +18,7 @@ import { beginVisit } from "../visits";
 import style from "./News.module.css";
 
 const SHOWN = 5;
+const WAITING = [[20]];
 
 interface Line {
   readonly id: string;
@@ -50,22 +52,20 @@ function Lines({ lines }: { readonly lines: readonly Line[] }) {
 interface PartProps {
   readonly title: string;
   readonly lines: readonly Line[] | undefined;
-  readonly query: Pick<UseQueryResult, "error" | "refetch">;
+  readonly query: Pick<UseQueryResult, "error" | "isFetching" | "refetch">;
   readonly empty: ReactNode;
   /** Whether what is said of a line stands beside it. */
   readonly isShort?: boolean;
 }
 
-function Part({ title, lines, query: { error, refetch }, empty, isShort = false }: PartProps) {
+function Part({ title, lines, query: { error, isFetching, refetch }, empty, isShort = false }: PartProps) {
   return (
     <section aria-label={title} className={classes(style["part"], isShort && style["short"])}>
       <h2>{title}</h2>
-      {error !== null && (
-        <div className={style["fault"]} role="alert">
-          <p>This could not be read. {problemOf(error, 0).text}</p>
-          <Button onClick={() => void refetch()}>Try again</Button>
-        </div>
+      {error !== null && !isFetching && (
+        <FailureLine words="Could not be read" problem={problemOf(error, Date.now())} onRetry={() => void refetch()} />
       )}
+      {lines === undefined && isFetching && <Skeleton lines={WAITING} />}
       {lines?.length === 0 && <p className={style["empty"]}>{empty}</p>}
       {lines !== undefined && lines.length > 0 && <Lines lines={lines} />}
     </section>

@@ -43,6 +43,7 @@ interface RowProps {
   /** Its last 24 hours, once they are known. */
   readonly day: Day | undefined;
   readonly isReading: boolean;
+  readonly isFailed: boolean;
   readonly isPinned: boolean;
   readonly index: number;
   readonly cursor: Cursor;
@@ -50,9 +51,11 @@ interface RowProps {
   readonly actions: ProjectActions;
 }
 
-const Row = memo(function Row({ project, day, isReading, isPinned, index, cursor, isFirstStop, actions }: RowProps) {
+const Row = memo(function Row({ project, day, isReading, isFailed, isPinned, index, cursor, isFirstStop, actions }: RowProps) {
   const isCurrent = useMemo(() => cursor.is(project.name), [cursor, project.name]).value;
-  const unknown = isReading && project.rows > 0 ? <span className={style["unread"]} /> : NOTHING;
+  const isMissing = (isReading || isFailed) && project.rows > 0;
+  const missing = isFailed ? <span title="Could not be read">?</span> : <span className={style["unread"]} />;
+  const unknown = isMissing ? missing : NOTHING;
   return (
     <div
       id={rowId(project.name)}
@@ -124,6 +127,8 @@ interface ProjectGridProps {
   readonly days: ReadonlyMap<string, Day> | undefined;
   /** Whether the days are still being read. */
   readonly isReading: boolean;
+  /** Whether they could not be read. */
+  readonly isFailed: boolean;
   readonly pinned: ReadonlySet<string>;
   readonly sort: Sort;
   readonly cursor: Cursor;
@@ -198,7 +203,7 @@ function Head({ sort, onSort }: Pick<ProjectGridProps, "sort" | "onSort">) {
   );
 }
 
-export function ProjectGrid({ projects, days, isReading, pinned, sort, cursor, actions, onSort }: ProjectGridProps) {
+export function ProjectGrid({ projects, days, isReading, isFailed, pinned, sort, cursor, actions, onSort }: ProjectGridProps) {
   const names = projects.map((project) => project.name);
   useEffect(() => scrollToProject(cursor.at.peek()), [cursor]);
   const hasCurrent = names.some((name) => name === cursor.at.peek());
@@ -217,6 +222,7 @@ export function ProjectGrid({ projects, days, isReading, pinned, sort, cursor, a
           project={project}
           day={days?.get(project.id)}
           isReading={isReading}
+          isFailed={isFailed}
           isPinned={pinned.has(project.id)}
           index={index}
           cursor={cursor}

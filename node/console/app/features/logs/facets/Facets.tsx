@@ -110,7 +110,7 @@ export function Facets(props: FacetsProps) {
       ))}
       {found.isPending && <Skeleton lines={[[14], [10], [12]]} />}
       {found.error !== null && !found.isFetching && !isAbort(found.error) && (
-        <Failure error={found.error} onRetry={() => void found.refetch()} />
+        <Failure error={found.error} words="Fields not read" onRetry={() => void found.refetch()} />
       )}
     </div>
   );

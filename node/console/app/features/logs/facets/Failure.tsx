@@ -1,14 +1,18 @@
 // What stands in the place of a facet whose counts could not be read.
 import { isAbort, problemOf } from "../../../lib/errors";
-import { Button } from "../../../design/Button";
-import style from "./Facets.module.css";
+import { FailureLine } from "../../../design/FailureLine";
+import { isTooMuch, NEEDS_LESS } from "../faults";
 
-export function Failure({ error, onRetry }: { readonly error: unknown; readonly onRetry: () => void }) {
+interface FailureProps {
+  readonly error: unknown;
+  readonly words?: string;
+  readonly onRetry: () => void;
+}
+
+export function Failure({ error, words = "Could not be read", onRetry }: FailureProps) {
   if (isAbort(error)) return null;
-  return (
-    <div className={style["failure"]} role="alert">
-      <p>The counts could not be read. {problemOf(error, Date.now()).text}</p>
-      <Button onClick={onRetry}>Try again</Button>
-    </div>
-  );
+  const said = isTooMuch(error)
+    ? { words: "Too much data", hint: NEEDS_LESS }
+    : { words };
+  return <FailureLine {...said} problem={problemOf(error, Date.now())} onRetry={onRetry} />;
 }

@@ -3,11 +3,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useLayoutEffect, useRef, useState, type RefObject } from "react";
 import { isAbort, problemOf } from "../../../lib/errors";
 import { faultOf } from "../../../api/query";
-import { Button } from "../../../design/Button";
 import { classes } from "../../../design/classes";
+import { FailureLine } from "../../../design/FailureLine";
 import { exactCount } from "../../../lib/numbers";
 import { preferences, type Zone } from "../../../lib/preferences";
 import { rangeBetween } from "../../../lib/range";
+import { isTooMuch, NEEDS_LESS } from "../faults";
 import { rowWord, type Scope } from "../filter/scope";
 import type { Extent } from "../../../lib/buckets";
 import { clipped, extentWords, spanned, ticksOf, type Bar } from "./bars";
@@ -218,9 +219,13 @@ export function Histogram(props: HistogramProps) {
       return <p className={classes(style["frame"], style["unread"])}>There are no counts, because the filter cannot be understood.</p>;
     }
     return (
-      <div className={classes(style["frame"], style["message"])} role="alert">
-        <span>The counts over time could not be read. {problemOf(error, Date.now()).text}</span>
-        <Button onClick={again}>Try again</Button>
+      <div className={classes(style["frame"], style["unread"])}>
+        <FailureLine
+          words={isTooMuch(error) ? "Too much data to count over time" : "The counts over time could not be read"}
+          hint={isTooMuch(error) ? NEEDS_LESS : undefined}
+          problem={problemOf(error, Date.now())}
+          onRetry={again}
+        />
       </div>
     );
   }

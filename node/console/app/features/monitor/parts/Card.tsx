@@ -195,7 +195,7 @@ function ListCard(props: CardProps & { readonly isSeen: boolean }) {
   const path = listedPath(card).join(".");
   return (
     <Frame {...props} title={title} headline="" choice={null} items={itemsOf(props, [])}>
-      <Read {...{ query, isAsked, before }} queryKey={request.queryKey}>
+      <Read {...{ query, isAsked, before }} isList queryKey={request.queryKey}>
         {(values) =>
           values.length === 0 ? (
             <Nothing>{path === "error" ? "No errors in this range." : "No span names a model in this range."}</Nothing>

@@ -8,6 +8,7 @@ import { Button } from "../../../design/Button";
 import { classes } from "../../../design/classes";
 import { lazily, readyAll } from "../../../design/Lazily";
 import type { ChartLine } from "../../../design/LineChart";
+import { Skeleton } from "../../../design/Skeleton";
 import type { Unit } from "../cards";
 import { shortUnitText, unitText, type Drawn } from "../series";
 import style from "./Card.module.css";
@@ -20,9 +21,10 @@ readyAll([LineChart]);
 
 const WAIT_MS = 120;
 const LONG_MS = 3000;
+const BARS = [[30], [22], [14]];
 
 /** Says that a read goes on: nothing at first, then a line, and after three seconds for how long. */
-function Waiting({ onStop }: { readonly onStop: () => void }) {
+function Waiting({ isList, onStop }: { readonly isList: boolean; readonly onStop: () => void }) {
   const [elapsed, setElapsed] = useState(0);
   useEffect(() => {
     const started = performance.now();
@@ -34,7 +36,10 @@ function Waiting({ onStop }: { readonly onStop: () => void }) {
       window.clearInterval(timer);
     };
   }, []);
-  if (elapsed < LONG_MS) return <div className={classes(style["waiting"], elapsed >= WAIT_MS && style["line"])} aria-busy="true" />;
+  if (elapsed < LONG_MS) {
+    if (isList) return <div className={style["bars"]} aria-busy="true">{elapsed >= WAIT_MS && <Skeleton lines={BARS} />}</div>;
+    return <div className={classes(style["waiting"], elapsed >= WAIT_MS && style["line"])} aria-busy="true" />;
+  }
   return (
     <div className={style["state"]} aria-busy="true">
       <span>Still reading, {(elapsed / 1000).toFixed(1)} s</span>
@@ -65,13 +70,15 @@ interface ReadProps<Data> {
   readonly queryKey: QueryKey;
   /** Whether the query is asked at all: not while the card is off the screen. */
   readonly isAsked: boolean;
+  /** Whether the card shows a list, not lines. */
+  readonly isList?: boolean;
   /** What failed before the card's own query could be asked; null if nothing did. */
   readonly before: { readonly error: unknown; readonly again: () => void } | null;
   readonly children: (data: Data) => ReactNode;
 }
 
 /** The answer of a card's query in each of its states. An older answer stays, dimmed, until the new one is there. */
-export function Read<Data>({ query, queryKey, isAsked, before, children }: ReadProps<Data>) {
+export function Read<Data>({ query, queryKey, isAsked, isList = false, before, children }: ReadProps<Data>) {
   const { data, error, isFetching, isPlaceholderData, fetchStatus } = query;
   if (before !== null) return <Failure error={before.error} onAgain={before.again} />;
   if (error !== null && !isAbort(error) && !isFetching) return <Failure error={error} onAgain={() => void query.refetch()} />;
@@ -90,7 +97,7 @@ export function Read<Data>({ query, queryKey, isAsked, before, children }: ReadP
       </div>
     );
   }
-  return <Waiting onStop={() => void cache.cancelQueries({ queryKey, exact: true })} />;
+  return <Waiting isList={isList} onStop={() => void cache.cancelQueries({ queryKey, exact: true })} />;
 }
 
 interface LinesProps {

@@ -1,4 +1,5 @@
 // The most frequent values of a field as bars. Each leads to the logs that have it.
+import { isRecord } from "../../../api/narrow";
 import { exactCount, money } from "../../../lib/numbers";
 import type { Card } from "../cards";
 import { listedPath, type ListedValue } from "../queries";
@@ -14,6 +15,10 @@ interface ValueListProps {
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
+/** The message of an error that is an object, as SDKs send it; else the whole value. */
+const lineOf = (value: unknown): string =>
+  isRecord(value) && typeof value["message"] === "string" && value["message"] !== "" ? value["message"] : textOf(value);
+
 export function ValueList({ card, label, values, hrefOf }: ValueListProps) {
   const most = Math.max(1, ...values.map(({ count }) => count));
   const isOfModels = listedPath(card)[0] === "metadata";
@@ -27,7 +32,7 @@ export function ValueList({ card, label, values, hrefOf }: ValueListProps) {
               <svg className={style["share"]} viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
                 <rect className={isOfModels ? style["good"] : style["bad"]} width={(count / most) * 100} height={1} />
               </svg>
-              <span className={style["words"]}>{words}</span>
+              <span className={style["words"]}>{lineOf(value)}</span>
               {isOfModels && more !== null && <span className={style["more"]}>{money(more)}</span>}
               <span className={style["count"]}>
                 {exactCount(count)}

@@ -51,7 +51,7 @@ function Means({ figures, base, count }: MeansProps) {
     <>
       <p className={style["facts"]}>
         <span>
-          {exactCount(done)} of {exactCount(count)}
+          {exactCount(done)} of {exactCount(count)} done
         </span>
         {failed > 0 && <span className={style["bad"]}>{exactCount(failed)} failed</span>}
         {time !== null && <span title="Mean time of an answer">{duration(time)}</span>}

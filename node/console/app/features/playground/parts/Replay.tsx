@@ -10,6 +10,7 @@ import { ButtonLink } from "../../../design/Button";
 import { Empty } from "../../../design/Empty";
 import { ErrorState } from "../../../design/ErrorState";
 import { Loaded } from "../../../design/Loaded";
+import { SCREEN_SKELETON } from "../../../design/ScreenSkeleton";
 import type { Problem } from "../../../lib/problem";
 import { asText } from "../../../lib/json";
 import { navigate } from "../../../lib/router";
@@ -62,7 +63,7 @@ export function Replay({ place, state }: { readonly place: Place; readonly state
       <h1 className="only-spoken" tabIndex={-1}>
         Playground of a span
       </h1>
-      <Loaded reading={readingOf(query)} skeleton={null} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+      <Loaded reading={readingOf(query)} skeleton={SCREEN_SKELETON} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
         {(row) =>
           row === null ? (
             <Empty action={<ButtonLink href={back}>Show the playgrounds</ButtonLink>}>The span does not exist, or you cannot see it.</Empty>

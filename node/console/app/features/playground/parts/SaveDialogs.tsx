@@ -183,7 +183,7 @@ export function SaveVersion({ desk, variant: id, onClose }: DialogProps & { read
       ) : (
         <Field label="Note" hint="What changed, for the list of versions. It may be empty." value={note} autoComplete="off" onChange={(event) => setNote(event.currentTarget.value)} />
       )}
-      <p className={style["hint"]}>The version has the messages, the model and the parameters of {desk.titles.get(id)}.</p>
+      <p className={style["hint"]}>The version has the messages, the model and the parameters of “{desk.titles.get(id)}”.</p>
     </FormDialog>
   );
 }

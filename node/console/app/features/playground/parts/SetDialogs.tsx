@@ -100,9 +100,15 @@ export function ScorersDialog({ desk, onClose }: DialogProps) {
   const [chosen, setChosen] = useState(desk.playground.scorers);
   const [judge, setJudge] = useState(desk.playground.judge);
   const saved = scorersIn(desk.records.data ?? []);
-  const gone = chosen.filter((one) => one.kind === "saved" && !saved.some((other) => isSame(one, other)));
-  const ofProject = [...saved, ...gone].map((scorer) => ({ scorer, text: gone.includes(scorer) ? "no longer in the project" : "" }));
-  const ofAll = GLOBALS.map(({ name, text }) => ({ scorer: { kind: "global", name } as const, text }));
+  // what the playground has is shown, too, while it is not known, and where it has gone
+  const lone = desk.playground.scorers.filter((one) => one.kind === "saved" && !saved.some((other) => isSame(one, other)));
+  const goneText = desk.records.data === undefined ? "" : "no longer in the project";
+  const ofProject = [...saved.map((scorer) => ({ scorer, text: "" })), ...lone.map((scorer) => ({ scorer, text: goneText }))];
+  const unknown = desk.playground.scorers.filter((one) => one.kind === "global" && !GLOBALS.some(({ name }) => name === one.name));
+  const ofAll = [
+    ...unknown.map((scorer) => ({ scorer, text: "not known to the console" })),
+    ...GLOBALS.map(({ name, text }) => ({ scorer: { kind: "global", name } as const, text })),
+  ];
   const submit = (): null => {
     desk.editing.edit((before) => ({ ...before, scorers: chosen, judge }));
     return null;

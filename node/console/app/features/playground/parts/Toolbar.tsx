@@ -64,7 +64,7 @@ function Progress({ desk }: { readonly desk: Desk }) {
       )}
       <span className={style["progress"]} role="group" aria-label="Progress">
         <span>
-          {exactCount(done)} of {exactCount(all.length)} {all.length === 1 ? "cell" : "cells"}
+          {exactCount(done)} of {exactCount(all.length)} {all.length === 1 ? "cell" : "cells"} done
         </span>
         {failed > 0 && <span className={style["bad"]}>{exactCount(failed)} failed</span>}
         {cost !== null && <span>{money(cost)}</span>}

@@ -10,6 +10,7 @@ import { Empty } from "../../../design/Empty";
 import { Loaded } from "../../../design/Loaded";
 import { JsonField } from "../../../design/MessageEditorFields";
 import type { PromptFields } from "../../../design/MessageEditorLogic";
+import { Skeleton } from "../../../design/Skeleton";
 import { Tabs } from "../../../design/Tabs";
 import { versionText } from "../draft";
 import { versionQuery } from "../queries";
@@ -19,6 +20,8 @@ import { Form } from "./Form";
 import { FunctionView } from "./FunctionView";
 import style from "./parts.module.css";
 import { ChangedTimes, VersionTime } from "./Words";
+
+const LINES = [[30], [48], [40], [52], [36]];
 
 const asData = (value: unknown): { readonly value: PromptFields } | string =>
   isRecord(value) ? { value } : "The content of a prompt is a JSON object.";
@@ -76,7 +79,7 @@ function Compared({ desk, shown }: ShownProps) {
           <Diff before={versionText(before)} after={versionText(shown, desk.data)} />
         </div>
       ) : (
-        <Loaded reading={readingOf(query)} skeleton={null} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+        <Loaded reading={readingOf(query)} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
           {() => null}
         </Loaded>
       )}
@@ -97,7 +100,7 @@ export function Content({ desk }: { readonly desk: Desk }) {
   }
   if (shown === undefined) {
     return (
-      <Loaded reading={readingOf(asked)} skeleton={null} onSignIn={() => void askToSignIn().then(() => asked.refetch())}>
+      <Loaded reading={readingOf(asked)} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn().then(() => asked.refetch())}>
         {() => null}
       </Loaded>
     );

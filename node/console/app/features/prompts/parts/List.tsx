@@ -60,7 +60,7 @@ function Head({ state, onNew }: HeadProps) {
         <input
           id={FILTER_ID}
           type="search"
-          placeholder="Filter by name or model"
+          placeholder={state.kind === "prompts" ? "Filter by name or model" : "Filter by name or slug"}
           autoComplete="off"
           value={state.filter}
           onChange={(event) => navigate(promptsAddress({ ...state, filter: event.currentTarget.value }), "replace")}

@@ -46,34 +46,36 @@ function Head({ desk, onOpen, onSave }: PartProps & { readonly onSave: () => voi
         <h1 tabIndex={-1} title={newest.description || newest.name}>{newest.name}</h1>
         <code>{newest.slug}</code>
       </div>
-      <span className={style["chips"]}>
-        {state.kind === "functions" && <Chip>{typeInWords(newest)}</Chip>}
-        {pinned.map(({ slug }) => (
-          <a key={slug} href={desk.hrefOf({ environment: slug, version: "", compare: "" })} title={`Show the version of ${slug}`}>
-            <Chip tone={slug === "production" ? "good" : "none"}>{slug}</Chip>
-          </a>
-        ))}
-      </span>
-      {edits !== null && <Chip tone="warn">edited</Chip>}
-      {newest.kind === "prompt" && (
-        <Button look={edits === null ? "plain" : "primary"} title="Save a version (ctrl S)" disabled={edits === null} onClick={onSave}>
-          Save a version
-        </Button>
-      )}
-      <Menu
-        label={`Actions of ${newest.name}`}
-        isAlone
-        button={<Icon name="more" />}
-        items={[
-          { id: "details", title: "Name and description", run: () => onOpen({ what: "details" }) },
-          ...(edits === null ? [] : [
-            { id: "changes", title: "Show the edits", run: () => desk.show({ version: "", environment: "", compare: edits.base.version }) },
-            { id: "discard", title: "Discard the edits", run: () => desk.setEdits(null) },
-          ]),
-          { id: "id", title: "Copy the id", run: () => void copied(newest.id, "id") },
-          { id: "delete", title: "Delete", run: () => onOpen({ what: "delete" }) },
-        ]}
-      />
+      <div className={style["tools"]}>
+        <span className={style["chips"]}>
+          {state.kind === "functions" && <Chip>{typeInWords(newest)}</Chip>}
+          {pinned.map(({ slug }) => (
+            <a key={slug} href={desk.hrefOf({ environment: slug, version: "", compare: "" })} title={`Show the version of ${slug}`}>
+              <Chip tone={slug === "production" ? "good" : "none"}>{slug}</Chip>
+            </a>
+          ))}
+        </span>
+        {edits !== null && <Chip tone="warn">edited</Chip>}
+        {newest.kind === "prompt" && (
+          <Button look={edits === null ? "plain" : "primary"} title="Save a version (ctrl S)" disabled={edits === null} onClick={onSave}>
+            Save a version
+          </Button>
+        )}
+        <Menu
+          label={`Actions of ${newest.name}`}
+          isAlone
+          button={<Icon name="more" />}
+          items={[
+            { id: "details", title: "Name and description", run: () => onOpen({ what: "details" }) },
+            ...(edits === null ? [] : [
+              { id: "changes", title: "Show the edits", run: () => desk.show({ version: "", environment: "", compare: edits.base.version }) },
+              { id: "discard", title: "Discard the edits", run: () => desk.setEdits(null) },
+            ]),
+            { id: "id", title: "Copy the id", run: () => void copied(newest.id, "id") },
+            { id: "delete", title: "Delete", run: () => onOpen({ what: "delete" }) },
+          ]}
+        />
+      </div>
     </header>
   );
 }

@@ -3,15 +3,22 @@ import { FormDialog } from "../../../design/FormDialog";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { makeEnvironment, pinVersion, readPinned, unpinVersion } from "../../../api/prompts";
-import { cache } from "../../../api/queries";
+import { askToSignIn } from "../../../api/gate";
+import { cache, readingOf } from "../../../api/queries";
 import { Diff } from "../../../design/Diff";
 import { Field } from "../../../design/Field";
+import { Loaded } from "../../../design/Loaded";
+import { Skeleton } from "../../../design/Skeleton";
 import { toast } from "../../../design/Toast";
+import { ApiError } from "../../../lib/errors";
+import type { Reading } from "../../../lib/problem";
 import { slugFor, versionText } from "../draft";
 import { environmentsQuery, refresh, versionQuery } from "../queries";
 import type { Desk } from "../useDesk";
 import style from "./parts.module.css";
-import { versionInWords } from "./Words";
+import { isOlder, versionInWords } from "./Words";
+
+const LINES = [[40], [48], [36], [44]];
 
 interface PinDialogProps {
   readonly desk: Desk;
@@ -21,13 +28,41 @@ interface PinDialogProps {
   readonly onClose: () => void;
 }
 
-/** The text of a version, as it is read; an empty text for none. */
-function useText({ place, newest }: Desk, version: string | null): string | null {
+/** The text of a version, as it is read; an empty text for none, or for one that is gone. */
+function useText({ place, newest }: Desk, version: string | null): Reading<string> {
   const isRead = version !== null && version !== newest.version;
   const query = useQuery({ ...versionQuery(place, newest.id, version ?? ""), enabled: isRead, retry: false });
-  if (version === null || query.error !== null) return "";
-  if (!isRead) return versionText(newest);
-  return query.data === undefined ? null : versionText(query.data);
+  const reading = readingOf(query);
+  const isGone = query.error instanceof ApiError && query.error.status === 404;
+  if (isRead && !isGone) return { ...reading, data: query.data === undefined ? undefined : versionText(query.data) };
+  return { ...reading, data: version === newest.version ? versionText(newest) : "", problem: null, isReading: false };
+}
+
+interface ChangesProps {
+  readonly old: Reading<string>;
+  readonly next: Reading<string>;
+}
+
+/** What changes for the environment, as soon as both texts are read. */
+function Changes({ old, next }: ChangesProps) {
+  return (
+    <div className={style["changes"]}>
+      <Loaded reading={old} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn().then(old.again)}>
+        {(before) => (
+          <Loaded reading={next} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn().then(next.again)}>
+            {(after) => <Diff before={before} after={after} />}
+          </Loaded>
+        )}
+      </Loaded>
+    </div>
+  );
+}
+
+/** Which version an environment has until now; it may be of the same moment as the one that it gets. */
+function usedBefore(before: string, version: string | null): string {
+  const words = versionInWords(before);
+  if (version === null || words !== versionInWords(version)) return `the version of ${words}`;
+  return `the ${isOlder(before, version) ? "older" : "newer"} version of ${words}`;
 }
 
 export function PinDialog({ desk, slug, version, onClose }: PinDialogProps) {
@@ -50,10 +85,10 @@ export function PinDialog({ desk, slug, version, onClose }: PinDialogProps) {
   return (
     <FormDialog title={title} action={version === null ? "Take away" : `Put ${slug} on it`} form="wide" onSubmit={submit} onClose={onClose}>
       <p>
-        {before === null ? `${slug} has no version yet.` : `${slug} uses the version of ${versionInWords(before)}.`}{" "}
-        {version === null ? "Code that asks for the environment finds nothing from then on." : "This is what changes for it at once."}
+        {before === null ? `${slug} has no version yet.` : `${slug} uses ${usedBefore(before, version)}.`}{" "}
+        {version === null ? "Code that asks for the environment finds nothing from then on." : "It gets this version at once, with these changes."}
       </p>
-      <div className={style["changes"]}>{old !== null && next !== null && <Diff before={old} after={next} />}</div>
+      <Changes {...{ old, next }} />
     </FormDialog>
   );
 }

@@ -4,6 +4,7 @@ import type { Invocation } from "../../../api/invoke";
 import { valueOf } from "../../../api/invoke";
 import { Button } from "../../../design/Button";
 import { Chip } from "../../../design/Chip";
+import { classes } from "../../../design/classes";
 import { Marked } from "../../../design/Marked";
 import { JsonField } from "../../../design/MessageEditorFields";
 import { asText } from "../../../lib/json";
@@ -124,7 +125,7 @@ export function RunPanel({ desk, test }: { readonly desk: Desk; readonly test: T
   const missing = missingIn(desk.data, input);
   const isRunning = run?.isRunning === true;
   return (
-    <div className={style["panelBody"]}>
+    <div className={classes(style["panelBody"], runStyle["panel"])}>
       <JsonField label="Input" value={input} read={anything} onValue={setInput} rows={4} />
       {missing.length > 0 && (
         <p className={style["hint"]}>

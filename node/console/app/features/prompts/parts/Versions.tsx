@@ -8,11 +8,14 @@ import { Icon } from "../../../design/Icon";
 import { Loaded } from "../../../design/Loaded";
 import { Marked } from "../../../design/Marked";
 import { Menu, type MenuItem } from "../../../design/Menu";
+import { Skeleton } from "../../../design/Skeleton";
 import { environmentsQuery, userNamesQuery } from "../queries";
 import type { Desk } from "../useDesk";
 import type { Opened } from "../opened";
 import style from "./parts.module.css";
 import { Environments, versionInWords, VersionTime } from "./Words";
+
+const LINES = [[14, 8], [14, 8], [14, 8]];
 
 interface VersionsProps {
   readonly desk: Desk;
@@ -64,7 +67,7 @@ function Row(props: RowProps) {
         >
           <VersionTime version={version} />
         </a>
-        {isNewest && <span className={style["faint"]}> newest</span>}
+        {isNewest && <span className={style["faint"]}>, newest</span>}
         {author !== "" && <span className={style["faint"]}> by {author}</span>}
         <span className={style["chips"]}>
           <Environments pinned={pinned} />
@@ -80,7 +83,7 @@ export function Versions({ desk, onOpen }: VersionsProps) {
   const { versionsRead } = desk;
   const names = useQuery(userNamesQuery(desk.place.organization)).data;
   return (
-    <Loaded reading={readingOf(versionsRead)} skeleton={null} onSignIn={() => void askToSignIn().then(() => versionsRead.refetch())}>
+    <Loaded reading={readingOf(versionsRead)} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn().then(() => versionsRead.refetch())}>
       {(versions) => (
         <>
           <ol className={style["versions"]} aria-label="Versions">

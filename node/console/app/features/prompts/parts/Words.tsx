@@ -19,17 +19,23 @@ export function When({ at }: { readonly at: Date | null }) {
 /** When a version was written. */
 export const VersionTime = ({ version }: { readonly version: string }) => <When at={momentOf(version)} />;
 
-/** When two versions were written, told apart to the millisecond where fewer words are the same. */
+/** Whether a version is of before another. Their ids are numbers, of which the second has the same length. */
+export const isOlder = (version: string, than: string): boolean =>
+  version.length === than.length ? version < than : version.length < than.length;
+
+/** When two versions were written, told apart by their order where the words are the same. */
 export function ChangedTimes({ from, to }: { readonly from: string; readonly to: string }) {
   const { zone } = preferences.value;
-  const shown = (version: string) => {
+  const shown = (version: string, other: string) => {
     const at = momentOf(version);
     if (at === null) return version;
-    return versionInWords(from) === versionInWords(to) ? `${day(at, zone)} ${clock(at, zone)}` : <When at={at} />;
+    if (versionInWords(from) !== versionInWords(to)) return <When at={at} />;
+    const isSame = momentOf(other)?.getTime() === at.getTime();
+    return `${day(at, zone)} ${clock(at, zone).replace(/\.000$/, "")}${isSame ? ` (${isOlder(version, other) ? "older" : "newer"})` : ""}`;
   };
   return (
     <>
-      {shown(from)} to {shown(to)}
+      {shown(from, to)} to {shown(to, from)}
     </>
   );
 }

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { askToSignIn } from "../../../api/gate";
 import { projectsQuery, readingOf } from "../../../api/queries";
 import { ButtonLink } from "../../../design/Button";
+import { classes } from "../../../design/classes";
 import { Empty } from "../../../design/Empty";
 import { Loaded } from "../../../design/Loaded";
 import { Skeleton } from "../../../design/Skeleton";
@@ -38,9 +39,9 @@ export function Examples({ organization, title, onChoose }: ExamplesProps) {
           return <Empty action={way}>There is nothing to query yet. The first trace changes that.</Empty>;
         }
         return (
-          <section className={style["examples"]} aria-label={title ?? "Examples"}>
+          <section className={classes(style["examples"], title === undefined && style["inDialog"])} aria-label={title ?? "Examples"}>
             {title !== undefined && <h2>{title}</h2>}
-            <p className={style["about"]}>Each of them reads the logs of {project.name}.</p>
+            <p className={style["about"]}>Each of them reads the logs of “{project.name}”.</p>
             <ul className={style["list"]}>
               {examplesOf(project).map((example) => (
                 <li key={example.id}>

@@ -6,6 +6,7 @@ import type { Rating, ReviewSource } from "../../../api/review";
 import type { Score } from "../../../api/reviewScores";
 import { Dialog } from "../../../design/Dialog";
 import { Loaded } from "../../../design/Loaded";
+import { Skeleton } from "../../../design/Skeleton";
 import { exactCount, NOTHING, score as scoreText } from "../../../lib/numbers";
 import { agreementOf, type Rated } from "../agreement";
 import { answersOf } from "../answers";
@@ -36,7 +37,7 @@ export function AgreementDialog({ source, spans, scores, onClose }: AgreementPro
   const compared = scores.filter(({ type }) => type !== "free-form");
   return (
     <Dialog title="Agreement of the reviewers" form="wide" onClose={onClose}>
-      <Loaded reading={readingOf(query)} skeleton={null} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+      <Loaded reading={readingOf(query)} skeleton={<Skeleton lines={[[16, 12, 8], [16, 12, 8]]} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
         {(ratings) => (
           <div className={style["scroll"]} role="region" aria-label="Agreement by score" tabIndex={0}>
             <table className={style["table"]}>

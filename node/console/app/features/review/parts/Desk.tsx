@@ -54,9 +54,12 @@ function Head({ props: { state, queue, read, own }, desk, onAgreement }: HeadPro
   const about = isAbout ? "about " : "";
   return (
     <header className={style["head"]}>
-      <a href={writeReviewState({ ...state, at: "queues" })}>Review</a>
+      <a className={style["up"]} href={writeReviewState({ ...state, at: "queues" })}>
+        Review
+      </a>
+      <span aria-hidden="true">/</span>
       <h1 tabIndex={-1}>{queue.name}</h1>
-      <progress className={style["progress"]} max={Math.max(all, 1)} value={done} aria-label="Reviewed rows" />
+      {all > 0 && <progress className={style["progress"]} max={all} value={done} aria-label="Reviewed rows" />}
       <span className={style["figures"]}>
         {all > 0 && `${exactCount(done)} of ${about}${exactCount(all)} done`}
         {pace !== null && `, ${duration(pace)} each`}

@@ -1,7 +1,7 @@
 // The scores that people of the project give: their list and order, and the project's settings about reviews.
 import { FormDialog } from "../../../design/FormDialog";
 import { useQuery } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { Fragment, useMemo, useState } from "react";
 import { problemOf } from "../../../lib/errors";
 import { askToSignIn } from "../../../api/gate";
 import { cache, readingOf } from "../../../api/queries";
@@ -9,7 +9,6 @@ import { changeReviewSetting, deleteScore, placeScore, type ReviewSetting, type 
 import { Button, IconButton } from "../../../design/Button";
 import { Empty } from "../../../design/Empty";
 import { Loaded } from "../../../design/Loaded";
-import { SCREEN_SKELETON } from "../../../design/ScreenSkeleton";
 import { Skeleton } from "../../../design/Skeleton";
 import { toast } from "../../../design/Toast";
 import { useCommands } from "../../../lib/commands";
@@ -49,7 +48,7 @@ function Settings({ place }: { readonly place: Place }) {
     }
   };
   return (
-    <Loaded reading={readingOf(query)} skeleton={SCREEN_SKELETON} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+    <Loaded reading={readingOf(query)} skeleton={<Skeleton lines={SETTINGS.map(() => [56])} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
       {(settings) => (
         <div className={style["settings"]} role="group" aria-label="Settings of the project">
           {SETTINGS.map(([name, label]) => (
@@ -61,12 +60,17 @@ function Settings({ place }: { readonly place: Place }) {
   );
 }
 
-/** What a score asks for, in a line. */
-function summary({ type, categories, destination }: Score): string {
-  const names = categories.map(({ name, value }) =>
-    type === "minimum" || type === "maximum" || destination === "expected" ? name : `${name} ${scoreText(value)}`,
-  );
-  return type === "slider" ? "0 to 1" : names.join(", ");
+/** What a score asks for, in a line. No name turns the direction of what follows it. */
+function Summary({ score: { type, categories, destination } }: { readonly score: Score }) {
+  if (type === "slider") return "0 to 1";
+  const hasValues = type !== "minimum" && type !== "maximum" && destination !== "expected";
+  return categories.map(({ name, value }, index) => (
+    <Fragment key={index}>
+      {index > 0 && ", "}
+      <bdi>{name}</bdi>
+      {hasValues && ` ${scoreText(value)}`}
+    </Fragment>
+  ));
 }
 
 type Opened = { readonly what: "none" | "new" } | { readonly what: "edit" | "delete"; readonly score: Score };
@@ -93,7 +97,10 @@ function Row({ score, index, count, onMove, onOpened }: RowProps) {
         {name}
       </button>
       <span className={style["mark"]}>{TYPE_NAMES[score.type]}</span>
-      <span className={style["filter"]}>{[summary(score), ...marks].filter((word) => word !== "").join(" · ")}</span>
+      <span className={style["filter"]}>
+        <Summary score={score} />
+        {marks.filter((word) => word !== "").map((word) => ` · ${word}`)}
+      </span>
       <span className={style["moves"]}>
         <IconButton icon="up" label={`Move ${name} up`} disabled={index === 0} onClick={() => onMove(-1)} />
         <IconButton icon="down" label={`Move ${name} down`} disabled={index === count - 1} onClick={() => onMove(1)} />
@@ -152,7 +159,10 @@ export function Scores({ state, place }: ScoresProps) {
   return (
     <>
       <header className={style["head"]}>
-        <a href={writeReviewState({ organization: state.organization, project: state.project, at: "queues" })}>Review</a>
+        <a className={style["up"]} href={writeReviewState({ organization: state.organization, project: state.project, at: "queues" })}>
+          Review
+        </a>
+        <span aria-hidden="true">/</span>
         <h1 tabIndex={-1}>Scores</h1>
         <Button icon="plus" onClick={create}>
           New score

@@ -29,6 +29,7 @@ type What = "group" | "role";
 
 const SECTIONS = { group: "groups", role: "roles" } as const;
 const TITLES = { group: "Groups", role: "Roles" } as const;
+const NAMES = { group: "Group", role: "Role" } as const;
 
 interface ItemListProps<One extends Item> {
   readonly what: What;
@@ -137,6 +138,47 @@ export function ItemList<One extends Item>(props: ItemListProps<One>) {
   );
 }
 
+interface ReadItemProps<One extends Item> {
+  readonly what: What;
+  readonly organization: string;
+  readonly id: string;
+  readonly reading: Reading<readonly One[]>;
+  readonly children: (open: One, all: readonly One[]) => ReactNode;
+}
+
+const MARKS = [22, 6, 6, 6, 6, 10, 10, 10, 10];
+const ITEM = [[20], [60], [], MARKS, MARKS, MARKS, MARKS];
+
+/** Reads the one that is open. Until it is there, its page has the way back. */
+export function ReadItem<One extends Item>({ what, organization, id, reading, children }: ReadItemProps<One>) {
+  const read = (
+    <Read reading={reading} bars={ITEM}>
+      {(all) => {
+        const open = all.find((one) => one.id === id);
+        return open === undefined ? <NoItem what={what} organization={organization} /> : children(open, all);
+      }}
+    </Read>
+  );
+  if (reading.data !== undefined) return read;
+  const isFailed = reading.problem !== null && !reading.isReading;
+  return (
+    <>
+      <WayBack what={what} organization={organization} />
+      {isFailed ? <SectionPage title={NAMES[what]}>{read}</SectionPage> : read}
+    </>
+  );
+}
+
+const listOf = (what: What, organization: string): string => writePeople(organization, SECTIONS[what], { open: "", filter: "" });
+
+function WayBack({ what, organization }: { readonly what: What; readonly organization: string }) {
+  return (
+    <p>
+      <a href={listOf(what, organization)}>All {what}s</a>
+    </p>
+  );
+}
+
 interface ItemPageProps {
   readonly what: What;
   readonly organization: string;
@@ -150,12 +192,9 @@ interface ItemPageProps {
 export function ItemPage({ what, organization, item, all, mayUpdate, mayDelete, children }: ItemPageProps) {
   const [asked, setAsked] = useState<"none" | "name" | "delete">("none");
   const close = (): void => setAsked("none");
-  const list = writePeople(organization, SECTIONS[what], { open: "", filter: "" });
   return (
     <>
-      <p>
-        <a href={list}>All {what}s</a>
-      </p>
+      <WayBack what={what} organization={organization} />
       <SectionPage
         title={item.name}
         note={item.description}
@@ -191,7 +230,7 @@ export function ItemPage({ what, organization, item, all, mayUpdate, mayDelete, 
             const fault = await faultOf(remove(what, organization, item.id));
             if (fault !== null) return fault;
             toast(`The ${what} ${item.name} is deleted.`);
-            navigate(list, "replace");
+            navigate(listOf(what, organization), "replace");
             return null;
           }}
         >
@@ -203,10 +242,9 @@ export function ItemPage({ what, organization, item, all, mayUpdate, mayDelete, 
 }
 
 /** What stands where a group or role is gone, or was never to be seen. */
-export function NoItem({ what, organization }: { readonly what: What; readonly organization: string }) {
-  const list = writePeople(organization, SECTIONS[what], { open: "", filter: "" });
+function NoItem({ what, organization }: { readonly what: What; readonly organization: string }) {
   return (
-    <Empty action={<Button onClick={() => navigate(list, "replace")}>All {what}s</Button>}>
+    <Empty action={<Button onClick={() => navigate(listOf(what, organization), "replace")}>All {what}s</Button>}>
       This organization has no such {what} that you may see.
     </Empty>
   );

@@ -39,17 +39,20 @@ export function NameFilter({ what, value, onValue }: NameFilterProps) {
 
 interface ReadProps<Data> {
   readonly reading: Reading<Data>;
+  /** The widths of the bars of each line; by default those of a filter and a list. */
+  readonly bars?: readonly (readonly number[])[];
   readonly children: (data: Data) => ReactNode;
 }
 
-const BARS = [22, 30, 18, 10];
+const ROW = [22, 30, 18, 10];
+const LIST = [[38], ROW, ROW, ROW, ROW, ROW];
 
 /** A list that is being read, with bars until it is there. */
-export function Read<Data>({ reading, children }: ReadProps<Data>) {
+export function Read<Data>({ reading, bars = LIST, children }: ReadProps<Data>) {
   return (
     <Loaded
       reading={reading}
-      skeleton={<Skeleton lines={[BARS, BARS, BARS, BARS, BARS]} />}
+      skeleton={<Skeleton lines={bars} />}
       onSignIn={() => void askToSignIn().then(reading.again)}
     >
       {children}

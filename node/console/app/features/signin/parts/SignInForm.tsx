@@ -69,7 +69,7 @@ export function SignInForm({ about, next, isOverPage, onSignedIn }: SignInFormPr
           spellCheck={false}
           autoFocus
           fault={fault}
-          hint="The key opens a session of this browser. The page does not keep it."
+          hint="The key starts a session in this browser. The page does not keep the key."
         />
         <Button type="submit" look={issuer === null ? "primary" : "plain"} aria-disabled={isSending}>
           {isSending ? "Signing in" : "Sign in"}

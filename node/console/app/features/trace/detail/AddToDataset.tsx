@@ -57,9 +57,9 @@ export function AddToDataset(props: AddToDatasetProps) {
   const adding = useAdding(props, known);
   return (
     <FormDialog title="Add the span to a dataset" action={adding.isAgain ? "Add again" : "Add"} onSubmit={adding.add} onClose={onClose}>
-      <p className={style["none"]}>The dataset gets its input, its expected output or else its output, metadata and tags.</p>
-      <label className={style["compare"]}>
-        Dataset
+      <p className={style["none"]}>The dataset gets the span’s input, metadata and tags, and its expected output, or else its output.</p>
+      <label className={style["choice"]}>
+        <span>Dataset</span>
         <select value={adding.chosen} onChange={(event) => adding.setChosen(event.currentTarget.value)}>
           <option value="">A new dataset</option>
           {known.map((one) => (

@@ -1,8 +1,10 @@
 // The conversation of an agent's run: its calls of models and tools in the order of time.
-import { useQueries } from "@tanstack/react-query";
+import { useQueries, type UseQueryResult } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { Button } from "../../../design/Button";
 import { Empty } from "../../../design/Empty";
+import { FailureLine } from "../../../design/FailureLine";
+import { problemOf } from "../../../lib/errors";
 import { duration } from "../../../lib/numbers";
 import { Conversation } from "../detail/Conversation";
 import type { Message } from "../messages/forms";
@@ -48,11 +50,12 @@ function foldedOf(reads: readonly (Read | null | undefined)[], types: readonly s
   });
 }
 
-function Step({ trace, tree, span, read, shared }: {
+function Step({ trace, tree, span, read, failed, shared }: {
   readonly trace: OpenTrace;
   readonly tree: TraceTree;
   readonly span: number;
   readonly read: Read | null | undefined;
+  readonly failed: Failed;
   readonly shared: number;
 }) {
   const head = tree.spans[span];
@@ -70,12 +73,20 @@ function Step({ trace, tree, span, read, shared }: {
         {head?.name} · {duration(((tree.end[span] ?? 0) - (tree.begin[span] ?? 0)) * 1000)}
         {head?.hasError === true ? " · error" : ""}
       </Button>
-      {read === undefined && <p className={style["reading"]}>Reading</p>}
+      {read === undefined && failed === null && <p className={style["reading"]}>Reading</p>}
+      {read === undefined && failed !== null && (
+        <FailureLine words="Could not be read" problem={problemOf(failed.error, Date.now())} onRetry={failed.again} />
+      )}
       {read != null && given.length + returned.length === 0 && <p className={style["reading"]}>No input or output</p>}
       <Conversation messages={[...given, ...returned]} shared={shared} />
     </li>
   );
 }
+
+type Failed = { readonly error: unknown; readonly again: () => void } | null;
+
+const failedOf = (read: UseQueryResult | undefined): Failed =>
+  read === undefined || read.error === null || read.isFetching ? null : { error: read.error, again: () => void read.refetch() };
 
 export function Thread({ trace, tree }: { readonly trace: OpenTrace; readonly tree: TraceTree }) {
   const [count, setCount] = useState(STEPS);
@@ -89,7 +100,7 @@ export function Thread({ trace, tree }: { readonly trace: OpenTrace; readonly tr
     <div className={style["thread"]}>
       <ol className={style["steps"]} aria-label="Conversation of the trace">
         {steps.map((span, index) => (
-          <Step key={span} trace={trace} tree={tree} span={span} read={rows[index]} shared={shared[index] ?? 0} />
+          <Step key={span} trace={trace} tree={tree} span={span} read={rows[index]} failed={failedOf(reads[index])} shared={shared[index] ?? 0} />
         ))}
       </ol>
       {all.length > count && (

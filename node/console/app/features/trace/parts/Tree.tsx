@@ -18,14 +18,17 @@ import style from "./Tree.module.css";
 const MORE = 10;
 const ROWS_MAX = 120;
 const TICKS = 4;
+/** The share of the width behind which a tick's words would not fit. */
+const TICK_LAST = 0.82;
 
 const percent = (share: number): string => `${Math.round(share * 1e4) / 100}%`;
 
 function Ticks({ tree, window }: { readonly tree: TraceTree; readonly window: Window }) {
+  const place = (tick: number): number => shareOf(window, tree.first + tick);
   return (
     <div className={style["ticks"]} aria-hidden="true">
-      {ticksOf(window, tree.first, TICKS).map((tick) => (
-        <span key={tick} style={{ insetInlineStart: percent(shareOf(window, tree.first + tick)) }}>
+      {ticksOf(window, tree.first, TICKS).filter((tick) => place(tick) <= TICK_LAST).map((tick) => (
+        <span key={tick} style={{ insetInlineStart: percent(place(tick)) }}>
           {duration(tick * 1000)}
         </span>
       ))}

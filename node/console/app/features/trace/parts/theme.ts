@@ -9,6 +9,7 @@ export function useTheme(): string {
   useEffect(() => {
     const media = window.matchMedia("(prefers-color-scheme: dark)");
     const follow = (): void => setDark(media.matches);
+    follow();
     media.addEventListener("change", follow);
     return () => media.removeEventListener("change", follow);
   }, []);

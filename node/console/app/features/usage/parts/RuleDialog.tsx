@@ -7,7 +7,7 @@ import { exactCount } from "../../../lib/numbers";
 import { preferences } from "../../../lib/preferences";
 import { clock, day, fullMoment, parseMoment } from "../../../lib/time";
 import { previewQuery, saveRule, type Preview } from "../retentionQueries";
-import { daysOf, KIND_NAMES, KINDS, sentenceOf, type Rule } from "../rules";
+import { daysOf, isShort, KIND_NAMES, KINDS, sentenceOf, type Rule } from "../rules";
 import style from "../section.module.css";
 import { CheckedDialog, Select, type Choice } from "./Forms";
 
@@ -78,40 +78,72 @@ function useDraft({ organization, projects, rules, before }: RuleDialogProps) {
   return { draft, days, typed, preview, setProject, setKind, setTyped, counted: isCounted ? preview.data : null };
 }
 
+type Draft = ReturnType<typeof useDraft>;
+
+/** What a new rule is about. */
+function About({ projects, draft, setProject, setKind }: Pick<RuleDialogProps, "projects"> & Pick<Draft, "draft" | "setProject" | "setKind">) {
+  return (
+    <>
+      <Select label="Project" value={draft.project ?? ""} choices={projects} none="All without a rule of their own" onChoose={setProject} />
+      <Select
+        label="What is deleted"
+        value={draft.kind}
+        choices={KINDS.map((id) => ({ id, name: KIND_NAMES[id] }))}
+        onChoose={(chosen) => setKind(KINDS.find((one) => one === chosen) ?? "project_logs")}
+      />
+    </>
+  );
+}
+
+interface SoonDialogProps {
+  readonly action: string;
+  readonly sentence: string;
+  readonly onSave: () => Promise<void>;
+  /** Goes back to the rule. */
+  readonly onBack: () => void;
+  readonly onDone: () => void;
+}
+
+/** Asks before a rule that leaves hardly any time to read what was written. */
+function SoonDialog({ action, sentence, onSave, onBack, onDone }: SoonDialogProps) {
+  const submit = async (): Promise<void> => {
+    await onSave();
+    onDone();
+  };
+  return (
+    <CheckedDialog title="Keep rows for less than an hour?" action={action} onClose={onBack} onSubmit={submit}>
+      <p>{sentence}.</p>
+      <p>Rows are deleted soon after they are written, and cannot be restored.</p>
+    </CheckedDialog>
+  );
+}
+
 export function RuleDialog(props: RuleDialogProps) {
   const { organization, projects, before, onClose } = props;
-  const { draft, days, typed, preview, counted, setProject, setKind, setTyped } = useDraft(props);
+  const entered = useDraft(props);
+  const { draft, days, typed, preview, counted, setTyped } = entered;
   const [confirmed, setConfirmed] = useState("");
   const [fault, setFault] = useState<string | null>(null);
+  const [isAsking, setAsking] = useState(false);
   const number = counted === null || counted.count === 0 ? null : String(counted.count);
   const isReady = (): boolean => {
     const isRight = number === null || confirmed.trim().replaceAll(",", "") === number;
     if (counted !== null && !isRight) setFault(`Type ${number} to confirm that these rows are to go.`);
-    return days !== null && counted !== null && isRight;
+    if (days === null || counted === null || !isRight) return false;
+    setAsking(isShort(days));
+    return !isShort(days);
+  };
+  const save = async (isConfirmed: boolean): Promise<void> => {
+    await saveRule(organization, before, { ...draft, days: days ?? 0 }, isConfirmed);
+    toast(before === null ? "The rule is there." : "The rule is changed.");
   };
   const name = projects.find(({ id }) => id === draft.project)?.name ?? draft.project;
+  const sentence = days === null ? "" : sentenceOf({ kind: draft.kind, days }, name);
+  const action = before === null ? "Create" : "Save";
+  if (isAsking) return <SoonDialog {...{ action, sentence }} onSave={() => save(true)} onBack={() => setAsking(false)} onDone={onClose} />;
   return (
-    <CheckedDialog
-      title={before === null ? "New rule of retention" : "Edit the rule"}
-      action={before === null ? "Create" : "Save"}
-      onClose={onClose}
-      isReady={isReady}
-      onSubmit={async () => {
-        await saveRule(organization, before, { ...draft, days: days ?? 0 });
-        toast(before === null ? "The rule is there." : "The rule is changed.");
-      }}
-    >
-      {before === null && (
-        <>
-          <Select label="Project" value={draft.project ?? ""} choices={projects} none="All without a rule of their own" onChoose={setProject} />
-          <Select
-            label="What is deleted"
-            value={draft.kind}
-            choices={KINDS.map((id) => ({ id, name: KIND_NAMES[id] }))}
-            onChoose={(chosen) => setKind(KINDS.find((one) => one === chosen) ?? "project_logs")}
-          />
-        </>
-      )}
+    <CheckedDialog title={before === null ? "New rule of retention" : "Edit the rule"} {...{ action, onClose, isReady }} onSubmit={() => save(false)}>
+      {before === null && <About projects={projects} {...entered} />}
       <Field
         label="Kept for days"
         inputMode="decimal"
@@ -121,7 +153,7 @@ export function RuleDialog(props: RuleDialogProps) {
         fault={days === null ? "Enter a number of days." : null}
         onChange={(event) => setTyped(event.currentTarget.value)}
       />
-      {days !== null && <Counted sentence={sentenceOf({ kind: draft.kind, days }, name)} found={counted} error={preview.error} />}
+      {days !== null && <Counted sentence={sentence} found={counted} error={preview.error} />}
       {number !== null && (
         <Field
           label={`Type ${number} to confirm`}

@@ -20,6 +20,11 @@ import { writeUsageState, type UsageSort, type UsageState } from "../url";
 
 const SHOWN = 25;
 
+/** Bars as high as the figures and the first projects. */
+const FIGURES = [52, 52];
+const PROJECT = [40, 8, 8, 8];
+const BARS = [FIGURES, FIGURES, FIGURES, FIGURES, PROJECT, PROJECT, PROJECT, PROJECT];
+
 interface FigureProps {
   readonly title: string;
   readonly used: number;
@@ -125,7 +130,7 @@ function Rates({ rates }: { readonly rates: readonly Rate[] }) {
 export function Stored({ state }: { readonly state: UsageState }) {
   const query = useQuery(usageQuery(state.organization));
   return (
-    <Loaded reading={readingOf(query)} skeleton={<Skeleton lines={[[24], [30, 8, 8], [26, 8, 8]]} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
+    <Loaded reading={readingOf(query)} skeleton={<Skeleton lines={BARS} />} onSignIn={() => void askToSignIn().then(() => query.refetch())}>
       {(usage) => (
         <div className={style["screen"]}>
           <section className={style["part"]} aria-label="Stored">

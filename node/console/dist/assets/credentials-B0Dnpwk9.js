@@ -1,0 +1,1 @@
+export{i as Section}from"./sections-Cr4jA5Zy.js";

@@ -110,6 +110,11 @@ impl RequestDeparture {
     pub(crate) fn mark(&self) {
         self.0.store(true, Ordering::Release);
     }
+
+    /// Removes the mark, because the connection sent nothing of the request.
+    pub(crate) fn clear(&self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 impl EgressOptions {

@@ -191,6 +191,7 @@ async fn exchange(
             let nothing_sent = error.take_message().is_some() || connection.written.get() == before;
             let reason = format!("{origin}: {}", with_causes(&error.into_error()));
             return Err(if nothing_sent {
+                options.departure.clear();
                 FailedExchange::NothingSent { permit, reason }
             } else {
                 FailedExchange::Error(EgressError::no_response(EgressFailure::NoHead, reason))
@@ -223,7 +224,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::{EgressPurpose, EgressSettings, OwnEndpoints};
+    use crate::{EgressProgress, EgressPurpose, EgressSettings, OwnEndpoints};
 
     /// Creates a connection that accepts a request and then finds that the peer has closed it.
     async fn closing_connection() -> HttpConnection {
@@ -239,6 +240,25 @@ mod tests {
         HttpConnection::of_parts(requests, driver.abort_handle())
     }
 
+    /// Returns a client for servers on this machine, with a connection of a pool that closes once it has a request.
+    async fn client_with_closing_connection(request: &EgressRequest, options: &EgressOptions) -> EgressClient {
+        let settings = "allow = [{ cidr = \"127.0.0.1\", ports = [\"1-65535\"], for = [\"models\"] }]";
+        let settings: EgressSettings = toml::from_str(settings).unwrap();
+        let policy = EgressPolicy::new(&settings, OwnEndpoints::default()).unwrap();
+        let client = EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy);
+        let key = PoolKey {
+            organization: options.organization,
+            purpose: options.purpose,
+            origin: request.url.origin().clone(),
+            tls: None,
+            policy: 0,
+        };
+        let permit = client.pool.permit(key, Instant::now() + Duration::from_secs(1)).await.unwrap();
+        permit.keep(closing_connection().await);
+        assert_eq!(client.counts().idle, 1);
+        client
+    }
+
     #[tokio::test]
     async fn a_request_of_which_nothing_was_sent_goes_once_more_on_a_new_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -251,23 +271,24 @@ mod tests {
             }
             socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
         });
-        let settings = "allow = [{ cidr = \"127.0.0.1\", ports = [\"1-65535\"], for = [\"models\"] }]";
-        let settings: EgressSettings = toml::from_str(settings).unwrap();
-        let policy = EgressPolicy::new(&settings, OwnEndpoints::default()).unwrap();
-        let client = EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy);
         let request = EgressRequest::post(url.parse().unwrap(), bytes::Bytes::from_static(b"once"));
         let options = EgressOptions::new(EgressPurpose::Models, Uuid::nil());
-        let key = PoolKey {
-            organization: options.organization,
-            purpose: options.purpose,
-            origin: request.url.origin().clone(),
-            tls: None,
-            policy: 0,
-        };
-        let permit = client.pool.permit(key, Instant::now() + Duration::from_secs(1)).await.unwrap();
-        permit.keep(closing_connection().await);
-        assert_eq!(client.counts().idle, 1);
+        let client = client_with_closing_connection(&request, &options).await;
         assert_eq!(client.send(&request, &options).await.unwrap().status, StatusCode::OK);
+        assert!(options.departure.is_marked());
         serving.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_request_has_not_departed_on_a_connection_that_was_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        drop(listener);
+        let request = EgressRequest::post(url.parse().unwrap(), bytes::Bytes::from_static(b"never"));
+        let options = EgressOptions::new(EgressPurpose::Models, Uuid::nil());
+        let client = client_with_closing_connection(&request, &options).await;
+        let error = client.send(&request, &options).await.unwrap_err();
+        assert_eq!(error.progress(), EgressProgress::NothingSent, "{error}");
+        assert!(!options.departure.is_marked(), "no server has the request");
     }
 }

@@ -90,9 +90,12 @@ impl Partial {
         }
     }
 
-    /// Returns whether the part is one of rows, and has none.
-    pub fn is_empty(&self) -> bool {
-        matches!(&self.kind, PartialKind::Rows(batch) if batch.ranks.is_empty())
+    /// Returns whether no rows follow a decoded part, of which its node told this.
+    ///
+    /// Nodes up to 0.6 tell nothing, and their parts may end after any row. Only a part without rows is the last one.
+    pub fn ends_input(&self, told: Option<bool>) -> bool {
+        let is_empty = || matches!(&self.kind, PartialKind::Rows(batch) if batch.ranks.is_empty());
+        told.unwrap_or_else(is_empty)
     }
 
     /// Returns whether the part has groups, which are never split.

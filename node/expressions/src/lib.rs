@@ -25,10 +25,12 @@ mod program;
 mod result_types;
 mod scalar;
 mod types;
+mod value_counts;
 
 pub use bounds::{Bounds, Stop};
 pub use program::{Env, Program, Schema};
 pub use types::Type;
+pub use value_counts::ValueCounts;
 
 use assay_node_btql::bound::Field;
 

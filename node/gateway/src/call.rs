@@ -90,7 +90,8 @@ impl CallBody {
         CallBody::reserved(value, BodyReservation::default())
     }
 
-    fn reserved(value: Value, memory: BodyReservation) -> CallBody {
+    /// Creates a body from a JSON value whose memory is reserved.
+    pub fn reserved(value: Value, memory: BodyReservation) -> CallBody {
         let bytes = Bytes::from(value.to_string());
         CallBody::Json { value: Arc::new(value), bytes, memory }
     }

@@ -86,6 +86,11 @@ impl ClientEndpoint {
         )
     }
 
+    /// Returns whether answers report their usage. A call without one is free.
+    pub fn reports_usage(&self) -> bool {
+        self.is_conversation() || matches!(self, ClientEndpoint::Completions | ClientEndpoint::Embeddings)
+    }
+
     /// Returns whether repeating a call has no effect besides its price.
     ///
     /// Such a call may be retried although the first attempt may have been executed.

@@ -13,8 +13,10 @@ const LINE_END: &[u8] = b"\r\n";
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 /// Encodings of a part that leave its bytes unmodified.
 const IDENTITIES: [&str; 3] = ["7bit", "8bit", "binary"];
-/// Character sets whose texts are valid UTF-8.
-const CHARSETS: [&str; 3] = ["utf-8", "utf8", "us-ascii"];
+/// Names of UTF-8 as a character set.
+const UTF8_CHARSETS: [&str; 2] = ["utf-8", "utf8"];
+/// Character sets that encode ASCII texts as UTF-8 does. Some clients name one for every field.
+const ASCII_CHARSETS: [&str; 3] = ["iso-8859-1", "latin1", "us-ascii"];
 
 /// Error for a form that servers could read in different ways.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,7 +62,7 @@ impl FormParts {
             let part = part.ok_or(FormError("the text of its boundary is within a part"))?;
             let head = position(part, END_OF_HEAD).ok_or(FormError("a part has no end of its head"))?;
             let content = begin + head + END_OF_HEAD.len()..begin + part.len();
-            parts.push(FormPart::of_head(&part[..head], content)?);
+            parts.push(FormPart::of_head(&part[..head], (content, form))?);
             at = next + delimiter.len();
         }
         match position(&form[at..], &delimiter) {
@@ -116,8 +118,12 @@ impl FormParts {
 }
 
 impl FormPart {
-    fn of_head(head: &[u8], content: Range<usize>) -> Result<FormPart, FormError> {
+    fn of_head(head: &[u8], (content, form): (Range<usize>, &[u8])) -> Result<FormPart, FormError> {
         let head = String::from_utf8_lossy(head);
+        let is_utf8 = |charset: &str| {
+            let is_ascii = || is_one_of(charset, &ASCII_CHARSETS) && form[content.clone()].is_ascii();
+            is_one_of(charset, &UTF8_CHARSETS) || is_ascii()
+        };
         let (mut disposition, mut is_encoded) = (None, false);
         for line in head.split("\r\n") {
             if line.contains(['\r', '\n', '\0']) || line.starts_with([' ', '\t']) {
@@ -131,7 +137,7 @@ impl FormPart {
                 "content-disposition" => disposition = Some(value),
                 "content-transfer-encoding" => is_encoded |= !is_one_of(value, &IDENTITIES),
                 "content-type" => {
-                    is_encoded |= parameter(value, "charset")?.is_some_and(|charset| !is_one_of(&charset, &CHARSETS));
+                    is_encoded |= parameter(value, "charset")?.is_some_and(|charset| !is_utf8(&charset));
                 }
                 _ => {}
             }
@@ -252,10 +258,21 @@ mod tests {
             let parts = FormParts::read(&bytes, TYPE).expect("a form");
             assert!(parts.texts(&bytes, "model").is_err(), "{more}");
         }
-        for more in ["\r\nContent-Transfer-Encoding: 8bit", "\r\nContent-Type: text/plain; charset=\"UTF-8\""] {
+        for more in [
+            "\r\nContent-Transfer-Encoding: 8bit",
+            "\r\nContent-Type: text/plain; charset=\"UTF-8\"",
+            "\r\nContent-Type: text/plain; charset=ISO-8859-1",
+            "\r\nContent-Type: text/plain; charset=US-ASCII",
+        ] {
             let bytes = form(&[part("name=prompt", more, "a")]);
             let parts = FormParts::read(&bytes, TYPE).expect("a form");
             assert_eq!(parts.texts(&bytes, "model"), Ok(vec!["a".to_owned()]), "{more}");
+        }
+        for charset in ["iso-8859-1", "us-ascii"] {
+            let more = format!("\r\nContent-Type: text/plain; charset={charset}");
+            let bytes = form(&[part("name=prompt", &more, "\u{e9}")]);
+            let parts = FormParts::read(&bytes, TYPE).expect("a form");
+            assert!(parts.texts(&bytes, "model").is_err(), "{charset} has another reading than UTF-8");
         }
         let mut bytes = form(&[part("name=prompt", "", "x")]);
         let at = position(&bytes, b"x").expect("the content");

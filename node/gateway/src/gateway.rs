@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_node_budgets::{BudgetReservation, Budgets};
 use assay_node_egress::EgressClient;
+use assay_node_limits::{Budget, Refusals};
 use assay_node_models::catalog::Catalog;
 use assay_node_models::cooling::{CoolingKey, CoolingTable};
 use assay_node_models::headers::{ForwardPolicy, GatewayHeaders, response_headers};
@@ -93,6 +94,8 @@ pub(crate) struct GatewayCore {
     budgets: Option<Budgets>,
     /// Permits that bound the concurrent calls.
     slots: Arc<Semaphore>,
+    /// Bytes that bodies of running calls take.
+    memory: Budget,
     background: BackgroundTasks,
 }
 
@@ -113,11 +116,11 @@ impl GatewayCore {
         }
     }
 
-    /// Stores a response in the cache, in the background.
-    pub fn store(&self, entry: CacheEntry, call: &Arc<ModelCall>, content_type: String, outcome: CallOutcome) {
-        let call = Arc::clone(call);
+    /// Stores a response in the cache, in the background. The body of the call is not kept meanwhile.
+    pub fn store(&self, entry: CacheEntry, call: &ModelCall, content_type: String, outcome: CallOutcome) {
+        let (endpoint, is_stream) = (call.endpoint.clone(), call.stream);
         self.background.spawn(async move {
-            entry.store((&call.endpoint, call.stream), content_type, outcome).await;
+            entry.store((&endpoint, is_stream), content_type, outcome).await;
         });
     }
 }
@@ -128,6 +131,7 @@ impl Gateway {
         let forward = ForwardPolicy { trace: settings.forward_trace_headers, names: settings.forward_headers.clone() };
         let credentials = CredentialSource::new(egress.clone(), runtime.clone());
         let slots = settings.calls_max;
+        let memory = Budget::new("gateway.calls_bytes_max", settings.calls_bytes_max as u64, &Refusals::default());
         Gateway(Arc::new(GatewayCore {
             egress,
             settings,
@@ -141,6 +145,7 @@ impl Gateway {
             cache,
             budgets,
             slots: Arc::new(Semaphore::new(slots)),
+            memory,
             background: BackgroundTasks::new(runtime),
         }))
     }
@@ -162,6 +167,11 @@ impl Gateway {
 
     pub fn settings(&self) -> &GatewaySettings {
         &self.0.settings
+    }
+
+    /// Returns the budget for the memory of running calls. Callers reserve the memory of a body before a call.
+    pub fn memory(&self) -> &Budget {
+        &self.0.memory
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {
@@ -191,10 +201,8 @@ impl Gateway {
         call: ModelCall,
         observer: Option<Box<dyn CallObserver>>,
     ) -> Result<ModelReply, GatewayError> {
-        let started_ms = now_ms();
-        let bytes = call.body.bytes().len() as u64;
         let call = Arc::new(call);
-        let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
+        let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), now_ms());
         recorder.call = Some(Arc::clone(&call));
         let admission = match self.begin(&call, &mut recorder).await {
             Ok(BegunCall::Upstream(admission)) => admission,
@@ -260,7 +268,7 @@ impl Gateway {
     /// Counts and reports a call that a guardrail refuses before it begins.
     pub fn refused(&self, observer: Option<Box<dyn CallObserver>>, error: &GatewayError) {
         let now = now_ms();
-        let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (now, 0));
+        let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), now);
         tracing::info!(code = error.error.code, "a model call is refused by a guardrail");
         recorder.fail(error.status, error.to_string(), now);
     }

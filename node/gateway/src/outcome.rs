@@ -7,6 +7,7 @@ use assay_node_dialects::form::{ContentPart, ModelResponse, TokenUsage};
 use assay_node_models::catalog::{self, Catalog, ModelSpec, estimate_tokens};
 use serde_json::Value;
 
+use crate::budgeting::charged_input;
 use crate::cached::CacheEntry;
 use crate::call::ModelCall;
 
@@ -96,12 +97,12 @@ pub(crate) struct CallRecorder {
     observer: Option<Box<dyn CallObserver>>,
     pub outcome: CallOutcome,
     pub price: Option<CallPrice>,
-    /// Size of the request, for an estimate of its tokens. After the end of the call, it is `u64::MAX`.
-    request_bytes: u64,
+    /// Whether the end of the call has not been reported yet.
+    is_open: bool,
     counters: Arc<CallCounters>,
     /// Cache entry for the response.
     pub entry: Option<CacheEntry>,
-    /// Call, for the usage log.
+    /// Call, for the usage log and estimates of its tokens.
     pub call: Option<Arc<ModelCall>>,
     /// Headers with the remaining amounts of the budgets.
     pub limits: Vec<(&'static str, String)>,
@@ -138,18 +139,14 @@ impl Counter {
 }
 
 impl CallRecorder {
-    pub fn new(
-        observer: Option<Box<dyn CallObserver>>,
-        counters: Arc<CallCounters>,
-        (started_ms, request_bytes): (u64, u64),
-    ) -> CallRecorder {
+    pub fn new(observer: Option<Box<dyn CallObserver>>, counters: Arc<CallCounters>, started_ms: u64) -> CallRecorder {
         counters.calls.add(1);
         let outcome = CallOutcome { started_ms, ..CallOutcome::default() };
         CallRecorder {
             observer,
             outcome,
             price: None,
-            request_bytes,
+            is_open: true,
             counters,
             entry: None,
             call: None,
@@ -168,7 +165,8 @@ impl CallRecorder {
             && matches!(self.outcome.answer, CallAnswer::Conversation(_) | CallAnswer::Choices(_))
         {
             let output = estimate_tokens(answer_bytes(&self.outcome.answer));
-            let input = estimate_tokens(self.request_bytes);
+            let spec = self.price.as_ref().and_then(|price| price.spec.as_deref());
+            let input = self.call.as_deref().map_or(0, |call| charged_input(call, spec));
             self.outcome.usage = Some(TokenUsage { input, output, ..TokenUsage::default() });
             self.outcome.is_estimated = true;
         }
@@ -177,12 +175,14 @@ impl CallRecorder {
         self.outcome.cost_usd = usage.and_then(|usage| self.price.as_ref()?.cost(usage, started_ms));
     }
 
-    /// Completes the usage of an answer that was cut. Servers report the output only at the end of an answer.
-    pub fn reckon_cut(&mut self) {
+    /// Completes the usage of an answer that was cut.
+    ///
+    /// Some servers report the output only at the end of an answer. `unreported_bytes` counts the text that arrived
+    /// after the last report.
+    pub fn reckon_cut(&mut self, unreported_bytes: u64) {
         if let Some(usage) = &mut self.outcome.usage {
-            let received = estimate_tokens(answer_bytes(&self.outcome.answer));
-            self.outcome.is_estimated |= received > usage.output;
-            usage.output = usage.output.max(received);
+            usage.output = usage.output.saturating_add(estimate_tokens(unreported_bytes));
+            self.outcome.is_estimated |= unreported_bytes > 0;
         }
         self.reckon();
     }
@@ -211,7 +211,7 @@ impl CallRecorder {
     }
 
     fn count(&mut self) {
-        if std::mem::replace(&mut self.request_bytes, u64::MAX) == u64::MAX {
+        if !std::mem::replace(&mut self.is_open, false) {
             return;
         }
         if let Some(call) = &self.call {
@@ -235,7 +235,7 @@ impl CallRecorder {
 
     /// Returns whether the end of the call has not been reported yet.
     pub fn is_open(&self) -> bool {
-        self.request_bytes != u64::MAX
+        self.is_open
     }
 }
 
@@ -275,15 +275,17 @@ impl Drop for CallRecorder {
 
 /// Returns the number of bytes in the texts of an answer.
 fn answer_bytes(answer: &CallAnswer) -> u64 {
-    let bytes = match answer {
-        CallAnswer::Conversation(response) => {
-            let parts = response.choices.iter().flat_map(|choice| &choice.parts);
-            parts.map(part_bytes).sum()
-        }
-        CallAnswer::Choices(choices) => choices.iter().map(|choice| choice.to_string().len()).sum(),
+    match answer {
+        CallAnswer::Conversation(response) => response_text_bytes(response),
+        CallAnswer::Choices(choices) => choices_text_bytes(choices),
         _ => 0,
-    };
-    bytes as u64
+    }
+}
+
+/// Returns the number of bytes in the texts of a conversation's answer.
+pub(crate) fn response_text_bytes(response: &ModelResponse) -> u64 {
+    let parts = response.choices.iter().flat_map(|choice| &choice.parts);
+    parts.map(part_bytes).sum::<usize>() as u64
 }
 
 fn part_bytes(part: &ContentPart) -> usize {
@@ -292,5 +294,71 @@ fn part_bytes(part: &ContentPart) -> usize {
         ContentPart::ToolCall(call) => call.name.len() + call.arguments.len(),
         ContentPart::Reasoning(reasoning) => reasoning.text.len(),
         _ => 0,
+    }
+}
+
+/// Returns the number of bytes in the texts of unmodified choices, such as messages. Probabilities are no text.
+pub(crate) fn choices_text_bytes(choices: &[Value]) -> u64 {
+    choices.iter().map(|choice| text_bytes(&choice["text"]) + text_bytes(&choice["message"])).sum::<usize>() as u64
+}
+
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(text_bytes).sum(),
+        Value::Object(members) => members.values().map(text_bytes).sum(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_node_dialects::form::TextPart;
+    use serde_json::json;
+
+    use super::*;
+
+    fn recorder() -> CallRecorder {
+        CallRecorder::new(None, Arc::default(), 0)
+    }
+
+    #[test]
+    fn a_cut_answer_costs_what_was_reported_and_the_text_after_it() {
+        for (reported, unreported, expected) in
+            [(Some(7), 0, (7, false)), (Some(1), 10, (4, true)), (Some(0), 8, (2, true))]
+        {
+            let mut recorder = recorder();
+            recorder.outcome.usage = reported.map(|output| TokenUsage { output, ..TokenUsage::default() });
+            recorder.outcome.answer = CallAnswer::Choices(vec![json!({"text": "a".repeat(4000)})]);
+            recorder.reckon_cut(unreported);
+            let output = recorder.outcome.usage.as_ref().map(|usage| usage.output);
+            assert_eq!((output, recorder.outcome.is_estimated), (Some(expected.0), expected.1));
+            recorder.end(1);
+        }
+    }
+
+    #[test]
+    fn only_texts_of_an_answer_are_estimated() {
+        let logprobs = json!({"tokens": vec!["aaaa"; 1000], "token_logprobs": vec![-0.25; 1000]});
+        let text = TextPart { text: "eight by".to_owned(), ..TextPart::default() };
+        let choice = assay_node_dialects::form::ModelChoice {
+            index: 0,
+            parts: vec![ContentPart::Text(text)],
+            finish: None,
+            logprobs: Some(logprobs.clone()),
+            extra: Default::default(),
+        };
+        let response = ModelResponse { choices: vec![choice], ..ModelResponse::default() };
+        for answer in [
+            CallAnswer::Conversation(Box::new(response)),
+            CallAnswer::Choices(vec![json!({"index": 0, "text": "eight by", "logprobs": logprobs})]),
+            CallAnswer::Choices(vec![json!({"message": {"content": "eight by"}, "logprobs": logprobs})]),
+        ] {
+            let mut recorder = recorder();
+            recorder.outcome.answer = answer;
+            recorder.reckon_cut(0);
+            assert_eq!(recorder.outcome.usage.as_ref().map(|usage| usage.output), Some(2));
+            recorder.end(1);
+        }
     }
 }

@@ -6,6 +6,7 @@ mod path_patterns;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_node_limits::memory_share;
 use assay_node_models::attempts::CALL_MS_MAX;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,8 @@ const RETRY_BUDGET_SECONDS_MAX: u64 = 600;
 const CALL_SECONDS_MAX: u64 = 24 * 3600;
 /// Upper bound of `calls_max`.
 const CALLS_MAX: usize = 1 << 20;
+/// Upper bound of `calls_bytes_max`.
+const CALLS_BYTES_MAX: usize = 1 << 40;
 /// Upper bound of `request_bytes_max`.
 const REQUEST_BYTES_MAX: usize = 1 << 30;
 
@@ -54,6 +57,11 @@ pub struct GatewaySettings {
     pub cache_organization_bytes_max: u64,
     /// Upper bound of the concurrent model calls of this node. A call beyond it waits, and receives a 429 after 30 s.
     pub calls_max: usize,
+    /// Upper bound of the memory for the bodies of running model calls.
+    ///
+    /// A call beyond it waits, fairly by organization and credential, and receives a 429 when its wait ends. The default
+    /// is 1/16 of the memory of the machine or control group, from 64 MiB to 1 GiB.
+    pub calls_bytes_max: usize,
     /// Upper bound of the body of a model call. It must not exceed `http.bodies_bytes_max`.
     pub request_bytes_max: usize,
     /// Whether logged calls include the messages. Otherwise, they include no inputs and outputs.
@@ -82,6 +90,7 @@ impl Default for GatewaySettings {
             cache_bytes_max: 1 << 30,
             cache_organization_bytes_max: 256 << 20,
             calls_max: 2048,
+            calls_bytes_max: usize::try_from(memory_share(16, 64 << 20, 1 << 30)).unwrap_or(usize::MAX),
             request_bytes_max: 32 << 20,
             log_content: true,
             scorer_model: "gpt-5-mini".to_owned(),
@@ -130,6 +139,7 @@ impl GatewaySettings {
         range("retry_budget_seconds", self.retry_budget_seconds, 0, RETRY_BUDGET_SECONDS_MAX)?;
         range("call_seconds_max", self.call_seconds_max, 1, CALL_SECONDS_MAX)?;
         range("calls_max", self.calls_max as u64, 1, CALLS_MAX as u64)?;
+        range("calls_bytes_max", self.calls_bytes_max as u64, 1, CALLS_BYTES_MAX as u64)?;
         range("request_bytes_max", self.request_bytes_max as u64, 1, REQUEST_BYTES_MAX as u64)?;
         for (setting, model) in
             [("scorer_model", &self.scorer_model), ("scorer_embedding_model", &self.scorer_embedding_model)]

@@ -44,7 +44,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -197,6 +197,8 @@ struct JobTable {
     queue: JobQueue,
     /// Row files of running jobs.
     files: BTreeMap<Uuid, Arc<dyn DiskFile>>,
+    /// Running jobs whose record counts the current run.
+    counted: BTreeSet<Uuid>,
 }
 
 /// View of a job with the pages of results to read for it.
@@ -242,7 +244,7 @@ impl AsyncJobs {
         let runtime = builder.thread_name(THREAD).enable_all().build()?;
         let jobs = Arc::new(AsyncJobs {
             directory,
-            table: Mutex::new(JobTable { queue, files: BTreeMap::new() }),
+            table: Mutex::new(JobTable { queue, files: BTreeMap::new(), counted: BTreeSet::new() }),
             ending: Mutex::new(()),
             news: watch::Sender::new(0),
             woken: Notify::new(),

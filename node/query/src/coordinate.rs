@@ -83,16 +83,8 @@ enum LeafSource {
 #[derive(Debug)]
 pub(crate) struct InputPart {
     pub part: LeafPart,
-    pub end: InputEnd,
-}
-
-/// Rule that decides whether a part is the last one of its input.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum InputEnd {
-    /// The input reports it.
-    Told(bool),
-    /// A part without rows is the last one. Nodes up to 0.6 do not report it, and their parts may end after any row.
-    Empty,
+    /// Whether the part is the last one of its input. `None` if its node does not tell, as nodes up to 0.6.
+    pub is_last: Option<bool>,
 }
 
 /// Failure of an input.
@@ -183,7 +175,7 @@ impl DistributedQuery<'_> {
         let part = match &mut input.source {
             LeafSource::Own(run) => {
                 let next = run.next(self.until, PartForm::Own).await;
-                next.map(|(part, is_last)| InputPart { part, end: InputEnd::Told(is_last) })
+                next.map(|(part, is_last)| InputPart { part, is_last: Some(is_last) })
             }
             LeafSource::Stream(node, chunks) => {
                 match tokio::time::timeout_at(self.latest().into(), chunks.next()).await {
@@ -195,7 +187,7 @@ impl DistributedQuery<'_> {
                             let groups = input.shards.iter().map(|one| GroupId::of_shard(one.shard));
                             groups.for_each(|group| self.context.cluster.note_leader(group, *node, None));
                         }
-                        chunk.map(|LeafChunk { part, is_last, .. }| InputPart { part, end: InputEnd::Told(is_last) })
+                        chunk.map(|LeafChunk { part, is_last, .. }| InputPart { part, is_last: Some(is_last) })
                     }
                 }
             }
@@ -322,7 +314,7 @@ impl DistributedQuery<'_> {
             let mut run = LeafRun::begin(self.context, request).await?;
             let (part, is_last) = run.next(self.until, PartForm::Own).await?;
             let versions = run.versions.clone();
-            Ok((LeafSource::Own(Box::new(run)), InputPart { part, end: InputEnd::Told(is_last) }, versions))
+            Ok((LeafSource::Own(Box::new(run)), InputPart { part, is_last: Some(is_last) }, versions))
         };
         // The query's watch ends late work. A part that never starts, as on a replica without a leader, is requested
         // elsewhere.
@@ -352,7 +344,7 @@ impl DistributedQuery<'_> {
             groups.iter().for_each(|group| cluster.note_leader(*group, node, None));
         }
         let LeafChunk { versions, part, is_last } = first?;
-        Ok((LeafSource::Stream(node, chunks), InputPart { part, end: InputEnd::Told(is_last) }, versions))
+        Ok((LeafSource::Stream(node, chunks), InputPart { part, is_last: Some(is_last) }, versions))
     }
 
     /// Requests one part of some shards.
@@ -381,12 +373,12 @@ impl DistributedQuery<'_> {
             }
         };
         answer.map(|LeafResponse { versions, part, is_last }| {
-            let end = match what {
-                What::Part { bytes: Some(_), .. } => is_last.map_or(InputEnd::Empty, InputEnd::Told),
+            let is_last = match what {
+                What::Part { bytes: Some(_), .. } => is_last,
                 // A result without pages comes in one part.
-                _ => InputEnd::Told(true),
+                _ => Some(true),
             };
-            (InputPart { part, end }, versions)
+            (InputPart { part, is_last }, versions)
         })
     }
 

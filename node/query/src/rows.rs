@@ -3,7 +3,7 @@
 use assay_node_engine::{Hash, Limit, Position, RowMerge, Table, innermost};
 use futures::future::join_all;
 
-use crate::coordinate::{DistributedQuery, InputEnd, InputError, InputPart, LeafInput, RowsWanted};
+use crate::coordinate::{DistributedQuery, InputError, InputPart, LeafInput, RowsWanted};
 use crate::{AskError, Executor, QueryThread};
 
 /// Row streams of a result that has pages.
@@ -77,13 +77,10 @@ impl RowStreams {
             let (bound, seed) = (query.asked.bound.clone(), query.seed);
             let work = move |QueryThread { watch, .. }: QueryThread<'_>| {
                 let (inner, mut positions) = (innermost(&bound), Vec::new());
-                for NumberedPart { number, part: InputPart { part, end } } in parts {
+                for NumberedPart { number, part: InputPart { part, is_last } } in parts {
                     watch.check()?;
                     let part = part.decoded(inner, seed)?;
-                    let is_last = match end {
-                        InputEnd::Told(is_last) => is_last,
-                        InputEnd::Empty => part.is_empty(),
-                    };
+                    let is_last = part.ends_input(is_last);
                     positions.push((number, merge.push(number, part, inner)?, is_last));
                     if is_last {
                         merge.end(number);
@@ -168,9 +165,9 @@ pub(crate) async fn all_parts(
                 let mut parts = Vec::new();
                 loop {
                     match query.next_part(&mut input, wanted).await {
-                        Ok(InputPart { part, end }) => {
+                        Ok(InputPart { part, is_last }) => {
                             parts.push(part);
-                            if !matches!(end, InputEnd::Told(false)) {
+                            if is_last != Some(false) {
                                 return Ok((parts, None));
                             }
                         }

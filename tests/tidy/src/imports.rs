@@ -173,6 +173,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-dialects",
             "assay-node-dialects-",
             "assay-node-egress",
+            "assay-node-limits",
             "assay-node-models",
             "assay-node-response-cache",
             "assay-storage-model",

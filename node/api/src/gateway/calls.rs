@@ -31,6 +31,8 @@ const PARENT: &str = "x-bt-parent";
 const PROJECT: &str = "x-bt-project-id";
 const ENDPOINT_NAME: &str = "x-bt-endpoint-name";
 const STREAM_FORMAT: &str = "x-bt-stream-fmt";
+/// Ratio of the memory of a JSON body with long texts to its bytes: the bytes and the parsed texts.
+pub(crate) const JSON_TIMES: u64 = 2;
 /// Upper bound of the headers that are passed on from one request.
 const HEADERS_MAX: usize = 128;
 const GREETING: &str = "Hello from the AI gateway. Send requests to /v1/proxy/chat/completions, or see /docs.";
@@ -262,19 +264,29 @@ fn span_headers(target: &SpanTarget) -> Vec<(String, String)> {
 
 /// Reads the body as JSON, or as a multipart form that passes unmodified.
 ///
-/// The body keeps its reservations of memory until the call has ended.
+/// The body keeps a part of the gateway's memory until the call has ended. The budgets of other requests are released,
+/// because calls may run for many minutes.
 async fn body_of(call: &Call, payload: Payload) -> Result<CallBody, Refusal> {
-    let bytes_max = call.edge.gateway.settings().request_bytes_max;
-    let content_type = call.request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let content_type = content_type.unwrap_or_default().to_owned();
+    let (gateway, who) = (&call.edge.gateway, call.applicant());
+    let bytes_max = gateway.settings().request_bytes_max;
+    let text = |name| call.request.headers().get(name).and_then(|value| value.to_str().ok());
+    let content_type = text(header::CONTENT_TYPE).unwrap_or_default().to_owned();
+    let is_form = content_type.to_ascii_lowercase().starts_with("multipart/");
+    let claimed = text(header::CONTENT_LENGTH).and_then(|length| length.trim().parse().ok()).unwrap_or(0);
+    let claimed = bytes_max.min(claimed) as u64;
+    // A call that has to wait does so before its body takes room from other requests.
+    let expected = if is_form { claimed } else { claimed * JSON_TIMES };
+    let mut memory = who.reserve(gateway.memory(), expected).await?;
     let body = call.packed_body_within(payload, bytes_max).await?;
     let bytes = body.bytes.clone();
-    if content_type.to_ascii_lowercase().starts_with("multipart/") {
-        return Ok(CallBody::Opaque { bytes, content_type, memory: BodyReservation::of(body) });
+    if is_form {
+        who.fit(gateway.memory(), &mut memory, bytes.len() as u64).await?;
+        return Ok(CallBody::Opaque { bytes, content_type, memory: BodyReservation::of(memory) });
     }
-    let mut parsed = body.json().await?;
-    let value = Arc::new(Value::Object(object(parsed.value.take())?));
-    Ok(CallBody::Json { value, bytes, memory: BodyReservation::of(parsed) })
+    let parsed = body.json().await?;
+    who.fit(gateway.memory(), &mut memory, parsed.reserved_bytes()).await?;
+    let value = Arc::new(Value::Object(object(parsed.value)?));
+    Ok(CallBody::Json { value, bytes, memory: BodyReservation::of(memory) })
 }
 
 /// Returns the headers of a request whose values are texts, with names in lower case.

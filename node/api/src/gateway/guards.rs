@@ -33,15 +33,19 @@ pub struct CallGuards {
 impl CallGuards {
     /// Returns the guardrails of the project that a call names and of the one that logs it, each if there is one.
     ///
-    /// Both apply, so that a caller cannot choose the weaker ones.
+    /// Both apply, so that a caller cannot choose the weaker ones. Logging needs no permission to read a project, so
+    /// the node itself reads the guardrails of `logged`. The caller must have been permitted to write there.
     pub async fn of_projects(
         caller: &Caller,
         named: Option<Uuid>,
         logged: Option<Uuid>,
     ) -> Result<CallGuards, Refusal> {
         let mut policies = Vec::new();
-        for project in named.into_iter().chain(logged.filter(|_| logged != named)) {
-            policies.extend(policy_of(caller, project).await?);
+        let records = &caller.edge.records;
+        let named = named.map(|project| (project, Some(&caller.principal)));
+        let logged = logged.filter(|logged| named.is_none_or(|(named, _)| named != *logged));
+        for (project, who) in named.into_iter().chain(logged.map(|logged| (logged, None))) {
+            policies.extend(policy_of(project, &records.project_settings(who, project).await?)?);
         }
         Ok(CallGuards { policies, report: None })
     }
@@ -84,9 +88,8 @@ impl CallGuards {
     }
 }
 
-/// Returns the guardrails of a project, or `None` if it has none.
-async fn policy_of(caller: &Caller, project: Uuid) -> Result<Option<Arc<GuardrailPolicy>>, Refusal> {
-    let settings = caller.edge.records.project_settings(&caller.principal, project).await?;
+/// Returns the guardrails in the settings of a project, or `None` if it has none.
+fn policy_of(project: Uuid, settings: &Value) -> Result<Option<Arc<GuardrailPolicy>>, Refusal> {
     let stored = settings.get("gateway_guardrails").filter(|stored| !stored.is_null());
     let Some(stored) = stored else { return Ok(None) };
     let known = COMPILED.lock().get(&project).filter(|(of, _)| of == stored).map(|(_, policy)| Arc::clone(policy));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use assay_node_auth::{Permission, Principal};
 use assay_node_gateway::span::{LoggedRequest, SpanIdentity, end_row, logged_request, start_row};
-use assay_node_gateway::{CallObserver, CallOutcome, ClientEndpoint, ModelCall};
+use assay_node_gateway::{CallObserver, CallOutcome, ModelCall};
 use assay_node_http::requests::caller::Caller;
 use assay_node_http::requests::wait::Wait;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
@@ -164,17 +164,18 @@ pub fn log_call(
 ) -> Box<dyn CallObserver> {
     let (sender, ended) = oneshot::channel();
     let with_content = caller.edge.gateway.settings().log_content;
-    let call = Arc::new(call.clone());
-    let log = RowLog { caller: caller.clone(), target, subject: call.request_id.clone() };
+    let (call, request_id, endpoint) = (call.clone(), call.request_id.clone(), call.endpoint.clone());
+    let log = RowLog { caller: caller.clone(), target, subject: request_id.clone() };
     caller.edge.gateway.spawn(async move {
         let request: LoggedRequest = logged_request(&call, with_content);
+        // A write of the span may take longer than the call, whose memory must not wait for it.
+        drop(call);
         let mut row = start_row(&log.target.identity, request, started_ms);
         log.target.merge_propagated(&mut row);
         mask(&guards, &mut row);
         let end = async move {
             let outcome: CallOutcome = ended.await.ok()?;
-            let endpoint: &ClientEndpoint = &call.endpoint;
-            let mut end = end_row((&call.request_id, endpoint), &outcome, with_content);
+            let mut end = end_row((&request_id, &endpoint), &outcome, with_content);
             mask(&guards, &mut end);
             if let Some(report) = &guards.report {
                 end["metadata"]["gateway"]["guardrails"] = report.to_metadata();

@@ -4,7 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use assay_node_dialects::form::{PartDelta, PartStart, StreamEvent};
-use assay_node_gateway::{CallBody, CallOwner, ClientEndpoint, Conversation, GatewayError, ModelCall, read_target};
+use assay_node_gateway::{
+    BodyReservation, CallBody, CallOwner, ClientEndpoint, Conversation, GatewayError, ModelCall, read_target,
+};
+use assay_node_http::requests::admission::Applicant;
+use assay_node_http::requests::caller::Caller;
+use assay_node_http::requests::wait::{REQUEST_WAIT, Wait};
 use assay_node_invocations::services::{CacheUse, ModelAnswer, ModelDelta, ModelRequest};
 use assay_node_invocations::{InvokeError, InvokeErrorKind};
 use assay_node_models::provider::Provider;
@@ -12,11 +17,12 @@ use assay_node_scorers::ModelOperation;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::services::CallerServices;
+use super::services::{CallerServices, error_of};
 use super::spans;
-use crate::gateway::calls::credential_of;
+use crate::gateway::calls::{JSON_TIMES, credential_of};
 use crate::gateway::providers::CallerProviders;
 use crate::gateway::span_log::{log_call, merge};
 
@@ -47,7 +53,7 @@ pub(super) async fn call(
         body.insert("stream".into(), true.into());
         body.insert("stream_options".into(), json!({"include_usage": true}));
     }
-    let body = CallBody::of_value(Value::Object(body));
+    let body = reserved(caller, Value::Object(body)).await?;
     let target = read_target(&endpoint, &body, None).map_err(|error| failure(&error, None))?;
     let mut guards = services.guards().await?;
     let mut call = ModelCall {
@@ -90,6 +96,14 @@ pub(super) async fn call(
     let passed = PASSED_HEADERS.into_iter().filter_map(|name| Some((name, conversation.header(name)?)));
     services.note_model_headers(passed.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
     Ok(Box::new(GatewayAnswer { conversation, special: HashMap::new(), ready: VecDeque::new() }))
+}
+
+/// Reserves the memory of a call, for which it waits like other calls. An invocation may call long after its request.
+async fn reserved(caller: &Caller, body: Value) -> Result<CallBody, InvokeError> {
+    let who = Applicant::new(&caller.principal, Wait::new(Instant::now() + REQUEST_WAIT));
+    let bytes = body.to_string().len() as u64 * JSON_TIMES;
+    let memory = who.reserve(caller.edge.gateway.memory(), bytes).await.map_err(error_of)?;
+    Ok(CallBody::reserved(body, BodyReservation::of(memory)))
 }
 
 /// Returns the owner of the model calls of an invocation.

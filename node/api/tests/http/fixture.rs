@@ -60,17 +60,23 @@ impl Fixture {
 
     /// That takes what an issuer of JWTs signs.
     pub fn trusting(jwts: Jwts) -> Fixture {
-        Fixture::built(|_| {}, None, &LimitsConfig::default(), Some(Arc::new(jwts)))
+        Fixture::built(|_| {}, None, &LimitsConfig::default(), Some(Arc::new(jwts)), GatewaySettings::default())
     }
 
     /// With a listener for administrators.
     pub fn with_admin(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>) -> Fixture {
-        Fixture::built(change, admin, &LimitsConfig::default(), None)
+        Fixture::built(change, admin, &LimitsConfig::default(), None, GatewaySettings::default())
+    }
+
+    /// With settings of the gateway.
+    pub fn with_gateway(settings: GatewaySettings) -> Fixture {
+        Fixture::built(|_| {}, None, &LimitsConfig::default(), None, settings)
     }
 
     /// With limits, as a node that is alone has them.
     pub fn with_rates(rates: Vec<RateRule>) -> Fixture {
-        Fixture::built(|_| {}, None, &LimitsConfig { rates, ..LimitsConfig::default() }, None)
+        let limits = LimitsConfig { rates, ..LimitsConfig::default() };
+        Fixture::built(|_| {}, None, &limits, None, GatewaySettings::default())
     }
 
     fn built(
@@ -78,6 +84,7 @@ impl Fixture {
         admin: Option<Admin>,
         limits: &LimitsConfig,
         jwts: Option<Arc<Jwts>>,
+        settings: GatewaySettings,
     ) -> Fixture {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
@@ -111,7 +118,7 @@ impl Fixture {
                 quotas: Quotas::default(),
                 admin,
                 provider: None,
-                gateway: gateway(&records),
+                gateway: gateway(&records, settings),
                 console: Console {
                     config: ConsoleConfig { operators: vec![OWNER.into()], ..ConsoleConfig::default() },
                     cluster: "0a1b2c3d".into(),
@@ -233,12 +240,12 @@ impl Drop for Fixture {
 }
 
 /// Returns a gateway with budgets, which reaches servers on this machine.
-fn gateway(records: &Records) -> Gateway {
+fn gateway(records: &Records, settings: GatewaySettings) -> Gateway {
     let allow = json!({"allow": [{"cidr": "127.0.0.0/8", "ports": ["1024-65535"], "for": ["models", "mcp"]}]});
     let egress: EgressSettings = serde_json::from_value(allow).expect("settings");
     let policy = EgressPolicy::new(&egress, OwnEndpoints::default()).expect("a policy");
     let egress = EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy);
-    let (settings, catalog) = (GatewaySettings::default(), Catalog::built_in().clone());
+    let catalog = Catalog::built_in().clone();
     let budgets = Budgets::new(Arc::new(ReplicatedBudgets(records.catalog().clone())), Handle::current());
     let parts = GatewayParts::new(egress, settings, catalog, Handle::current());
     Gateway::new(GatewayParts { budgets: Some(budgets), ..parts })

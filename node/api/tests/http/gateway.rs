@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use assay_node_gateway::GatewaySettings;
 use serde_json::{Value, json};
 
 use crate::client::{ClientResponse, connect, read_answer, request};
@@ -17,6 +18,7 @@ const CHAT: &str = "/v1/proxy/chat/completions";
 const TRANSCRIPTIONS: &str = "/v1/proxy/audio/transcriptions";
 const FORM: &str = "multipart/form-data; boundary=b";
 const WITHIN: Duration = Duration::from_secs(20);
+const MEMORY: &str = "gateway.calls_bytes_max";
 
 /// Provider that answers a request when the test does.
 struct ManualProvider {
@@ -83,7 +85,11 @@ struct Calls {
 
 impl Calls {
     fn open() -> Calls {
-        let (fixture, provider) = (Fixture::open(), ManualProvider::start());
+        Calls::with(GatewaySettings::default())
+    }
+
+    fn with(settings: GatewaySettings) -> Calls {
+        let (fixture, provider) = (Fixture::with_gateway(settings), ManualProvider::start());
         let metadata = json!({"api_base": format!("http://{}/v1", provider.address), "models": [MODEL]});
         let secret = json!({"name": "manual", "type": "openai", "secret": "sk-of-the-provider", "metadata": metadata});
         fixture.post("/v1/ai_secret", &secret).ok();
@@ -92,7 +98,11 @@ impl Calls {
 
     /// Begins a call, whose response is read later.
     fn begin(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
-        let bearer = format!("Bearer {KEY}");
+        self.begin_as(KEY, path, headers, body)
+    }
+
+    fn begin_as(&self, token: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
+        let bearer = format!("Bearer {token}");
         let headers: Vec<_> = [("Authorization", bearer.as_str())].iter().chain(headers).copied().collect();
         let mut connection = connect(self.fixture.address);
         connection.write_all(&request("POST", path, &headers, body)).expect("sent");
@@ -126,10 +136,41 @@ impl Calls {
         self.fixture.call("PATCH", &path, &headers, settings.to_string().as_bytes()).ok();
     }
 
-    fn bytes_held(&self) -> usize {
+    /// Returns a metric of a budget.
+    fn metric(&self, name: &str, budget: &str) -> usize {
         let text = self.fixture.knock("GET", "/metrics").text();
-        let line = text.lines().find_map(|line| line.strip_prefix("assay_http_body_bytes_held "));
-        line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no metric in\n{text}"))
+        let prefix = format!("assay_budget_{name}{{budget=\"{budget}\"}} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(prefix.as_str()));
+        line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {prefix} in\n{text}"))
+    }
+
+    fn bytes_held(&self) -> usize {
+        self.metric("held", MEMORY)
+    }
+
+    /// Returns a budget of all calls, and a function that reads its usage.
+    fn budget(&self) -> impl Fn() -> Value + '_ {
+        let scope = json!({"type": "model", "id": MODEL});
+        let sent = json!({"scope": scope, "window": "total", "limit_usd": 5, "action": "reject"});
+        let id = self.fixture.post("/v1/gateway_budget", &sent).ok()["id"].as_str().expect("an id").to_owned();
+        move || self.fixture.get(&format!("/v1/gateway_budget/{id}/usage")).ok()
+    }
+
+    /// Returns the token of a service account that may read one project, and only write logs of another one.
+    fn writer(&self, read: &str, written: &str) -> String {
+        let owner = self.fixture.service_account("owner");
+        let bearer = format!("Bearer {}", owner["service_token"].as_str().expect("a token"));
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        let accounts = json!([{"name": "writer", "token_name": "writer"}]);
+        let wanted = json!({"invite_users": {"service_accounts": accounts, "group_names": []}}).to_string();
+        let sent = request("PATCH", "/v1/organization/members", &headers, wanted.as_bytes());
+        let added = self.fixture.send(&sent).ok()["added_users"][0].clone();
+        for (project, permission, kind) in [(read, "read", Value::Null), (written, "update", json!("project_log"))] {
+            let grant = json!({"object_type": "project", "object_id": project, "user_id": added["id"],
+                "permission": permission, "restrict_object_type": kind});
+            self.fixture.post("/v1/acl", &grant).ok();
+        }
+        added["api_key"].as_str().expect("a token").to_owned()
     }
 }
 
@@ -169,6 +210,9 @@ fn the_body_of_a_call_counts_until_its_end() {
         let mut connection = calls.begin(path, headers, &body);
         let call = calls.provider.next();
         assert!(calls.bytes_held() >= body.len(), "{path}: {} of {}", calls.bytes_held(), body.len());
+        for budget in ["http.bodies_bytes_max", "http.parsed_bytes_max"] {
+            assert_eq!(calls.metric("held", budget), 0, "{budget} has its room for other requests");
+        }
         call.answer();
         assert_eq!(read_answer(&mut connection).status, 200);
         until("the memory comes back", || calls.bytes_held() == 0);
@@ -181,15 +225,39 @@ fn the_body_of_a_call_counts_until_its_end() {
     }
 }
 
+#[test]
+fn calls_wait_for_their_memory_and_other_requests_do_not() {
+    const BODY_BYTES: usize = 400_000;
+    let calls = Calls::with(GatewaySettings { calls_bytes_max: 1_000_000, ..GatewaySettings::default() });
+    let project = calls.fixture.project("p");
+    let body = chat(&"word ".repeat(BODY_BYTES / 5), json!({}));
+    let mut first = calls.begin(CHAT, &[], &body);
+    let running = calls.provider.next();
+    let began = Instant::now();
+    let refused = read_answer(&mut calls.begin(CHAT, &[("x-stainless-timeout", "2")], &body));
+    assert_eq!(refused.status, 429, "{}", refused.text());
+    assert!(refused.text().contains(MEMORY), "{}", refused.text());
+    assert!(refused.header("retry-after").is_some_and(|seconds| seconds.parse::<u64>().is_ok()));
+    assert!(began.elapsed() >= Duration::from_millis(950), "{:?}", began.elapsed());
+    let mut second = calls.begin(CHAT, &[], &body);
+    until("the second call waits", || calls.metric("waiting", MEMORY) == 1);
+    assert_eq!(calls.metric("held", "http.bodies_bytes_max"), 0, "a call waits before its body is read");
+    let rows = json!({"events": [{"input": "x".repeat(BODY_BYTES)}]});
+    calls.fixture.post(&format!("/v1/project_logs/{project}/insert"), &rows).ok();
+    running.answer();
+    assert_eq!(read_answer(&mut first).status, 200);
+    calls.provider.next().answer();
+    assert_eq!(read_answer(&mut second).status, 200);
+    until("the memory comes back", || calls.bytes_held() == 0);
+}
+
 /// The server may complete an answer that nobody reads. It costs as much as was reserved.
 #[test]
 fn a_call_that_is_left_before_its_answer_counts_in_its_budget() {
     const MAX_TOKENS: u64 = 100;
     let calls = Calls::open();
     let project = calls.fixture.project("logs");
-    let sent = json!({"scope": {"type": "model", "id": MODEL}, "window": "total", "limit_usd": 5, "action": "reject"});
-    let id = calls.fixture.post("/v1/gateway_budget", &sent).ok()["id"].as_str().expect("an id").to_owned();
-    let usage = || calls.fixture.get(&format!("/v1/gateway_budget/{id}/usage")).ok();
+    let usage = calls.budget();
     let parent = format!("project_id:{project}");
     let (mut spent, mut spans) = (0, 0);
     for (stream, output) in [(false, MAX_TOKENS), (true, 0)] {
@@ -217,6 +285,61 @@ fn a_call_that_is_left_before_its_answer_counts_in_its_budget() {
     }
     calls.passed(CHAT, &[], &chat("hello", json!({})));
     assert_eq!(usage()["tokens"]["spent"], spent + 5, "a call that is not left costs what its server reports");
+}
+
+/// The bytes of images and recordings are far more than their tokens.
+#[test]
+fn media_of_a_call_that_is_left_do_not_count_in_its_budget() {
+    const MEDIA_BYTES: usize = 2 << 20;
+    let calls = Calls::open();
+    let usage = calls.budget();
+    let image = format!("data:image/png;base64,{}", "aGk/".repeat(MEDIA_BYTES / 4));
+    let content = json!([{"type": "text", "text": "hello"}, {"type": "image_url", "image_url": {"url": image}}]);
+    let with_image = chat("", json!({"messages": [{"role": "user", "content": content}], "stream": true}));
+    let recording = transcription(&"word ".repeat(MEDIA_BYTES / 5));
+    let headers = [("Content-Type", FORM)];
+    for (number, (path, headers, body)) in
+        [(CHAT, &[] as &[_], with_image), (TRANSCRIPTIONS, &headers, recording)].into_iter().enumerate()
+    {
+        let connection = calls.begin(path, headers, &body);
+        let call = calls.provider.next();
+        drop(connection);
+        until("the call is settled", || {
+            let usage = usage();
+            usage["requests"]["spent"] == json!(number + 1) && usage["concurrent"]["running"] == 0
+        });
+        let usage = usage();
+        let spent = usage["tokens"]["spent"].as_u64().expect("tokens");
+        assert!((1..100).contains(&spent), "{path}: {usage}");
+        drop(call);
+    }
+}
+
+/// Logging needs no permission to read the project, and its guardrails apply nevertheless.
+#[test]
+fn a_credential_that_only_writes_a_project_can_log_calls_there() {
+    let calls = Calls::open();
+    let (named, logged) = (calls.fixture.project("named"), calls.fixture.project("logged"));
+    let token = calls.writer(&named, &logged);
+    let parent = format!("project_id:{logged}");
+    let rule = json!({"name": "mail", "detector": "email", "action": "mask"});
+    calls.guard(&logged, &json!({"rules": [rule]}));
+    for headers in [
+        &[("x-bt-project-id", named.as_str()), ("x-bt-parent", parent.as_str())] as &[_],
+        &[("x-bt-parent", parent.as_str())],
+    ] {
+        let body = chat("write to ann@example.com", json!({}));
+        let mut connection = calls.begin_as(&token, CHAT, headers, &body);
+        // A refusal is shown instead of a wait for the provider.
+        let Ok(call) = calls.provider.requests.recv_timeout(WITHIN) else {
+            panic!("{headers:?}: {}", read_answer(&mut connection).text());
+        };
+        let sent: Value = serde_json::from_slice(&call.body).expect("JSON");
+        assert_eq!(sent["messages"][0]["content"], "write to [EMAIL]");
+        call.answer();
+        assert_eq!(read_answer(&mut connection).status, 200);
+    }
+    until("both spans", || calls.fixture.events("project_logs", &logged).len() == 2);
 }
 
 #[test]

@@ -6,9 +6,9 @@
 use ahash::AHashMap;
 use assay_node_btql::bound::{INFERRED, Infer};
 use assay_node_btql::values::{Value, in_order};
+use assay_node_expressions::ValueCounts;
 
 use crate::groups::object_members;
-use crate::groups::value_counts::ValueCounts;
 
 const TOP_VALUES_MAX: usize = 10;
 /// Names of types, in the order of result rows.

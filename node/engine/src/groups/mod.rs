@@ -5,7 +5,6 @@
 pub(crate) mod codes;
 pub(crate) mod inference;
 pub(crate) mod object_members;
-pub(crate) mod value_counts;
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -121,6 +120,11 @@ impl GroupTable {
         self.bytes + self.states.iter().map(States::bytes).sum::<usize>()
     }
 
+    /// Reduces memory: counts of very many distinct values become approximate.
+    pub fn approximate(&mut self) {
+        self.states.iter_mut().for_each(States::approximate);
+    }
+
     /// Returns whether any aggregate depends on the order of rows.
     pub fn needs_positions(&self) -> bool {
         self.states.iter().any(States::needs_positions)
@@ -163,7 +167,7 @@ impl GroupTable {
         };
         // Texts without a dictionary are mostly distinct, so codes would only hash them once more.
         if let Some(texts) = only_text.as_ref().filter(|texts| texts.places.is_none()) {
-            return (0..rows).map(|row| self.group_of_text(texts.at(row))).collect();
+            return self.groups_of_texts(rows, texts);
         }
         let codes = dimensions.iter().map(|(array, ty)| Codes::of(array, *ty)).collect();
         let Codes { mut of_rows, first } = Codes::together(codes, rows);
@@ -181,6 +185,22 @@ impl GroupTable {
         }
         of_rows.iter_mut().for_each(|code| *code = groups[*code as usize]);
         Ok(of_rows)
+    }
+
+    fn groups_of_texts(&mut self, rows: usize, texts: &Texts<'_>) -> Result<Vec<u32>, EngineError> {
+        let mut groups = Vec::with_capacity(rows);
+        // Adjacent rows often have equal texts, and a column of one text has only equal ones.
+        let mut last = None;
+        for row in 0..rows {
+            let text = texts.at(row);
+            let group = match last {
+                Some((before, group)) if before == text => group,
+                _ => self.group_of_text(text)?,
+            };
+            last = Some((text, group));
+            groups.push(group);
+        }
+        Ok(groups)
     }
 
     /// Adds one row by its values.

@@ -9,6 +9,7 @@ mod rows;
 mod spans;
 mod summaries;
 mod unpivoted;
+mod unpivoted_elements;
 
 use assay_node_btql::ast::{Amount, Shape};
 use assay_node_btql::bound::{Bound, Order, Output, Rows, TraceCondition};

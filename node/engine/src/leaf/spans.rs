@@ -9,9 +9,10 @@ use assay_node_expressions::aggregates::{RowPositions, text_at, value_at};
 use assay_storage_segments::Want;
 
 use crate::EngineError;
-use crate::groups::Typed;
+use crate::groups::{GroupTable, Typed};
 use crate::leaf::ordered_spans;
 use crate::leaf::unpivoted::ByKey;
+use crate::leaf::unpivoted_elements::ByElement;
 use crate::rows::output::{Flowing, Outlet, Page, Part};
 use crate::rows::rank::Rank;
 use crate::scan::ScanContext;
@@ -63,6 +64,13 @@ pub(crate) fn run(
         Output::Groups(groups) if is_unpivoted && let Some(by_key) = ByKey::of(bound, groups, page) => {
             unpivoted(bound, &by_key, context, &pieces, seen, page)
         }
+        Output::Groups(groups) if is_unpivoted && let Some(by_element) = ByElement::of(bound, groups, page) => {
+            let start = || (Part::new(bound, page), context.watch.hold());
+            let made = each(context, &pieces, start, |(part, held), _, piece| {
+                by_element.push(context, piece, seen, part, held)
+            })?;
+            Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
+        }
         _ if is_unpivoted => one_by_one(bound, context, &pieces, seen, page),
         Output::Groups(groups) => grouped(bound, groups, context, &pieces, seen, page),
         Output::Rows { .. } | Output::Infer(_) => ordered_spans::run(bound, context, pieces, seen, page),
@@ -109,7 +117,17 @@ pub(crate) fn push_groups(
         let object = context.sources[piece.source].number;
         table.push(rows, &dimensions, &values, &RowPositions { keys, object })
     })?;
-    held.now(table.bytes())
+    hold_groups(table, held)
+}
+
+/// Holds the memory of groups. Without enough memory, exact counts of distinct values become approximate.
+pub(crate) fn hold_groups(table: &mut GroupTable, held: &mut MemoryHold) -> Result<(), EngineError> {
+    let is_held = held.now(table.bytes());
+    if is_held.is_err() {
+        table.approximate();
+        return held.now(table.bytes());
+    }
+    is_held
 }
 
 /// Groups the members of unpivoted objects: by key in units with known keys, otherwise by row.

@@ -17,10 +17,10 @@ mod metrics;
 use ahash::AHashMap;
 use assay_node_btql::columns::{COMPARISON_KEY, SPAN_TYPE_INFO, has_members, is_root_only};
 use assay_node_btql::values::Value;
+use assay_node_expressions::ValueCounts;
 use assay_storage_model::{PaginationKey, Xact};
 
 use crate::groups::object_members;
-use crate::groups::value_counts::ValueCounts;
 use crate::price::Prices;
 
 /// Default length of a preview in the row of a trace (D-41).

@@ -1,6 +1,7 @@
 //! Counts of distinct values: exact for up to [`EXACT_MAX`] a group, then approximate (D-75).
 //!
-//! One table has the hashes of the values of all groups, since most groups have few.
+//! One table has the hashes of the values of all groups, since most groups have few. If all groups together have more
+//! than [`MEMBERS_MAX`], the bound of a group is lowered in steps, down to [`EXACT_MIN`] (node/decisions/0052).
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -17,6 +18,12 @@ use super::{Damaged, Grouped, RowPosition};
 use crate::codec::{Reader, put_count, put_u32, put_u128};
 
 pub(super) const EXACT_MAX: u32 = 1_000_000;
+/// Lowest bound of a group. Registers take as much memory as this many values.
+const EXACT_MIN: u32 = 1 << 14;
+/// Divisor of the bound of a group if all groups together have too many values.
+const EXACT_STEP: u32 = 8;
+/// Upper bound of the values of all groups together, which fill a table of two million places.
+const MEMBERS_MAX: usize = 1_800_000;
 /// The count of a group that is counted by registers.
 const BY_REGISTERS: u32 = u32::MAX;
 
@@ -24,6 +31,7 @@ const BY_REGISTERS: u32 = u32::MAX;
 pub(super) struct Distinct {
     seed: u64,
     exact_max: u32,
+    members_max: usize,
     counts: Vec<u32>,
     members: HashSet<Member, BuildHasherDefault<Hashed>>,
     /// Registers of groups with too many values to keep.
@@ -36,6 +44,7 @@ impl Distinct {
         Distinct {
             seed,
             exact_max: EXACT_MAX,
+            members_max: MEMBERS_MAX,
             counts: Vec::new(),
             members: HashSet::default(),
             registers: BTreeMap::new(),
@@ -52,6 +61,8 @@ impl Distinct {
             *count += 1;
             if *count > self.exact_max {
                 self.use_registers(group_of(member));
+            } else if self.members.len() > self.members_max {
+                self.lower();
             }
         }
     }
@@ -62,16 +73,57 @@ impl Distinct {
 
     #[cold]
     fn use_registers(&mut self, group: u32) {
-        let registers = self.registers.entry(group).or_insert_with(Registers::new);
         self.counts[group as usize] = BY_REGISTERS;
+        self.registers.entry(group).or_insert_with(Registers::new);
+        self.move_to_registers();
+    }
+
+    /// Moves the values of groups that are counted by registers.
+    fn move_to_registers(&mut self) {
+        let (counts, registers) = (&self.counts, &mut self.registers);
         self.members.retain(|member| {
-            let is_other = group_of(*member) != group;
-            if !is_other {
+            let group = group_of(*member);
+            let is_exact = counts[group as usize] != BY_REGISTERS;
+            if !is_exact && let Some(registers) = registers.get_mut(&group) {
                 registers.add(high_bits(*member));
             }
-            is_other
+            is_exact
         });
         self.members.shrink_to(self.members.len() * 2);
+    }
+
+    /// Lowers the bound of a group until all groups together have few enough values.
+    #[cold]
+    fn lower(&mut self) {
+        while self.members.len() > self.members_max && self.exact_max > EXACT_MIN {
+            self.set_exact_max((self.exact_max / EXACT_STEP).max(EXACT_MIN));
+        }
+        if self.exact_max <= EXACT_MIN {
+            // Registers would take more memory than the values that are left.
+            self.members_max = usize::MAX;
+        }
+    }
+
+    fn set_exact_max(&mut self, exact_max: u32) {
+        self.exact_max = exact_max;
+        let exceeds = |count: u32| count > exact_max && count != BY_REGISTERS;
+        let many: Vec<u32> =
+            (0..).zip(&self.counts).filter(|(_, count)| exceeds(**count)).map(|(group, _)| group).collect();
+        for group in &many {
+            self.counts[*group as usize] = BY_REGISTERS;
+            self.registers.entry(*group).or_insert_with(Registers::new);
+        }
+        if !many.is_empty() {
+            self.move_to_registers();
+        }
+    }
+
+    /// Counts all groups of many values by registers.
+    pub fn approximate(&mut self) {
+        if self.exact_max > EXACT_MIN {
+            self.set_exact_max(EXACT_MIN);
+        }
+        self.members_max = usize::MAX;
     }
 }
 
@@ -118,6 +170,10 @@ impl Grouped for Distinct {
     }
 
     fn merge(&mut self, other: Distinct, into: &[u32]) {
+        if other.exact_max < self.exact_max {
+            self.set_exact_max(other.exact_max);
+        }
+        self.members_max = self.members_max.max(other.members_max);
         for (group, registers) in &other.registers {
             let Some(group) = into.get(*group as usize).copied() else { continue };
             if self.counts[group as usize] != BY_REGISTERS {
@@ -186,6 +242,13 @@ mod tests {
         Distinct { exact_max, counts: vec![0; groups], ..Distinct::new(3) }
     }
 
+    /// Groups of different sizes with distinct values.
+    fn of_sizes(members_max: usize, sizes: &[i64]) -> Distinct {
+        let mut distinct = Distinct { members_max, ..few(EXACT_MAX, sizes.len()) };
+        (0..).zip(sizes).for_each(|(group, size)| add(&mut distinct, group, 0..*size));
+        distinct
+    }
+
     fn add(to: &mut Distinct, group: u32, of: std::ops::Range<i64>) {
         let place = RowPosition { key: 0, object: 0 };
         of.for_each(|number| to.push_one(group, &Value::Integer(number), place));
@@ -206,6 +269,53 @@ mod tests {
         assert_eq!((distinct.registers.len(), distinct.members.len()), (1, 50));
         let found = counts(distinct);
         assert!((found[0] - 20_000.0).abs() <= 200.0 && found[1] == 50.0, "{found:?}");
+    }
+
+    #[test]
+    fn many_values_of_all_groups_together_lower_the_bound_of_each() {
+        let sizes = [30_000, 20_000, 10_000, 126_000];
+        assert!(of_sizes(190_000, &sizes).registers.is_empty());
+        // The first step leaves 125,000 values a group.
+        let first = of_sizes(185_500, &sizes);
+        assert_eq!((first.registers.len(), first.members.len(), first.exact_max), (1, 60_000, 125_000));
+        let second = of_sizes(50_000, &sizes);
+        assert_eq!((second.registers.len(), second.members.len(), second.exact_max), (3, 10_000, EXACT_MIN));
+        let found = counts(second);
+        for (count, size) in found.iter().zip([30_000.0, 20_000.0, 10_000.0, 126_000.0]) {
+            assert!((count - size).abs() <= size / 100.0, "{count} of {size}");
+        }
+        assert_eq!(found[2], 10_000.0);
+        // Nothing is left to be lowered.
+        let last = of_sizes(5_000, &sizes);
+        assert_eq!((last.registers.len(), last.members.len(), last.members_max), (3, 10_000, usize::MAX));
+    }
+
+    #[test]
+    fn parts_with_different_bounds_come_to_the_same_in_any_order() {
+        let sizes = [30_000, 20_000, 10_000];
+        let whole = counts(of_sizes(40_000, &sizes));
+        let parts =
+            || [of_sizes(40_000, &sizes), of_sizes(40_000, &[9_000, 20_000, 10_000]), of_sizes(40_000, &[9_000; 3])];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+            let mut all = parts().map(Some);
+            let mut merged = all[order[0]].take().expect("a part");
+            for part in &order[1..] {
+                merged.merge(all[*part].take().expect("a part"), &[0, 1, 2]);
+            }
+            assert_eq!(counts(merged), whole, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn groups_of_few_values_stay_exact_when_memory_is_short() {
+        let mut distinct = of_sizes(MEMBERS_MAX, &[20_000, 10_000]);
+        let before = distinct.bytes();
+        distinct.approximate();
+        distinct.approximate();
+        assert_eq!((distinct.registers.len(), distinct.members.len()), (1, 10_000));
+        assert!(distinct.bytes() < before, "{} of {before}", distinct.bytes());
+        add(&mut distinct, 1, 0..20_000);
+        assert_eq!((distinct.registers.len(), distinct.members.len()), (2, 0));
     }
 
     #[test]

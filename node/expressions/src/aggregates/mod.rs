@@ -229,6 +229,13 @@ impl States {
         of_any!(self.0, of => of.finish())
     }
 
+    /// Reduces memory: counts of very many distinct values become approximate.
+    pub fn approximate(&mut self) {
+        if let StatesKind::Distinct(distinct) = &mut self.0 {
+            distinct.approximate();
+        }
+    }
+
     /// Approximate memory.
     pub fn bytes(&self) -> usize {
         of_any!(&self.0, of => of.bytes())

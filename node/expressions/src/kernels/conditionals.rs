@@ -31,16 +31,44 @@ impl Datum for Piece {
 pub(crate) fn choose(conditions: &[BooleanArray], values: &[Column], ty: Type, rows: usize) -> Option<Column> {
     // As long as 64 bits are enough.
     let ty = if ty == Type::Wide { Type::Int } else { ty };
-    let mut pieces = values.iter().map(|value| piece(value, ty)).collect::<Option<Vec<_>>>()?;
+    let pieces = values.iter().map(|value| piece(value, ty)).collect::<Option<Vec<_>>>()?;
     let bytes = |piece: &Piece| piece.array.get_array_memory_size().saturating_mul(if piece.is_one { rows } else { 1 });
     if pieces.iter().map(bytes).fold(0, usize::saturating_add) > TEXT_BYTES_MAX {
         return None;
     }
-    let mut chosen = pieces.pop()?;
-    for (condition, then) in conditions.iter().zip(&pieces).rev() {
-        chosen = Piece { array: zip(condition, then, &chosen).ok()?, is_one: false };
+    let mut chosen = Chosen::Value(pieces.len().checked_sub(1)?);
+    for (number, condition) in conditions.iter().enumerate().rev() {
+        let count = condition.true_count();
+        let is_null = |of: &Column| matches!(of, Column::Const(Value::Null));
+        let stays = match &chosen {
+            Chosen::Value(last) => !pieces[*last].is_one || is_null(&values[*last]),
+            Chosen::Mixed(_) => true,
+        };
+        if count == 0 && stays {
+            continue;
+        }
+        chosen = match &chosen {
+            _ if count == rows && !pieces[number].is_one => Chosen::Value(number),
+            Chosen::Value(last) => mixed(condition, &pieces[number], &pieces[*last])?,
+            Chosen::Mixed(others) => mixed(condition, &pieces[number], others)?,
+        };
     }
-    if chosen.is_one { None } else { Column::load(&chosen.array, ty).ok() }
+    match chosen {
+        Chosen::Value(number) if !pieces[number].is_one || !conditions.is_empty() => Some(values[number].clone()),
+        Chosen::Value(_) => None,
+        Chosen::Mixed(piece) => Column::load(&piece.array, ty).ok(),
+    }
+}
+
+/// Result of CASE so far.
+enum Chosen {
+    /// The value with this number for all rows. It is not copied.
+    Value(usize),
+    Mixed(Piece),
+}
+
+fn mixed(condition: &BooleanArray, then: &Piece, otherwise: &Piece) -> Option<Chosen> {
+    Some(Chosen::Mixed(Piece { array: zip(condition, then, otherwise).ok()?, is_one: false }))
 }
 
 /// COALESCE: the first value that is not null.

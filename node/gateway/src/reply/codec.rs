@@ -1,6 +1,6 @@
 //! Codecs for streams of model servers, which translate events, or pass and also read them.
 
-use assay_node_dialects::form::{FoldLimits, ModelError, ResponseFold};
+use assay_node_dialects::form::{FoldLimits, ModelError, ResponseFold, StreamEvent};
 use assay_node_dialects::sse::{SseParser, write_event};
 use assay_node_dialects::{Dialect, SseEvent};
 use assay_node_dialects_chat::completions::CompletionStreamFold;
@@ -8,7 +8,7 @@ use assay_node_dialects_chat::is_usage_chunk;
 use bytes::Bytes;
 
 use crate::gateway::now_ms;
-use crate::outcome::CallAnswer;
+use crate::outcome::{CallAnswer, choices_text_bytes, response_text_bytes};
 use crate::translation::{StreamReader, StreamTranslation, TranslationError, event_bytes_max, stream_reader};
 use crate::upstream::ReplyForm;
 
@@ -29,6 +29,8 @@ pub(crate) struct PassedStream {
     /// `None` after an unreadable event, from which on the stream passes unread.
     reader: Option<StreamReader>,
     fold: ResponseFold,
+    /// Bytes of the text up to the last report of usage.
+    reported_bytes: u64,
     hides_usage: bool,
 }
 
@@ -37,6 +39,8 @@ pub(crate) struct PassedStream {
 pub(crate) struct PassedCompletions {
     parser: SseParser,
     fold: CompletionStreamFold,
+    /// Bytes of the text up to the last report of usage.
+    reported_bytes: u64,
     hides_usage: bool,
 }
 
@@ -50,11 +54,13 @@ impl StreamCodec {
                 parser: SseParser::with_limit(event_bytes_max(*dialect)),
                 reader: Some(stream_reader(*dialect)),
                 fold: ResponseFold::new(FoldLimits::default()),
+                reported_bytes: 0,
                 hides_usage: *hides_usage,
             })),
             ReplyForm::Completions { hides_usage } => StreamCodec::Completions(Box::new(PassedCompletions {
                 parser: SseParser::with_limit(event_bytes_max(Dialect::Chat)),
                 fold: CompletionStreamFold::new(FoldLimits::default()),
+                reported_bytes: 0,
                 hides_usage: *hides_usage,
             })),
             ReplyForm::Embeddings(_) | ReplyForm::Moderations | ReplyForm::Opaque => StreamCodec::Opaque(false),
@@ -145,6 +151,20 @@ impl StreamCodec {
             StreamCodec::Opaque(_) => None,
         }
     }
+
+    /// Returns the bytes of the text that arrived after the last report of usage.
+    pub fn unreported_bytes(&self) -> u64 {
+        match self {
+            StreamCodec::Translated(translation) => translation.unreported_bytes(),
+            StreamCodec::Passed(passed) => {
+                response_text_bytes(passed.fold.response()).saturating_sub(passed.reported_bytes)
+            }
+            StreamCodec::Completions(passed) => {
+                choices_text_bytes(&passed.fold.response().choices).saturating_sub(passed.reported_bytes)
+            }
+            StreamCodec::Opaque(_) => 0,
+        }
+    }
 }
 
 impl PassedStream {
@@ -165,6 +185,9 @@ impl PassedStream {
                 for event in &events {
                     // An answer that exceeds the limits of the log still passes.
                     drop(self.fold.push(event));
+                }
+                if events.iter().any(|event| matches!(event, StreamEvent::Usage(_))) {
+                    self.reported_bytes = response_text_bytes(self.fold.response());
                 }
             }
             Err(_) => self.reader = None,
@@ -193,7 +216,12 @@ impl PassedCompletions {
     }
 
     fn take(&mut self, event: &SseEvent, out: &mut Vec<u8>) -> Result<(), TranslationError> {
+        let before = self.fold.response().usage.clone();
         self.fold.push(event)?;
+        let response = self.fold.response();
+        if response.usage != before {
+            self.reported_bytes = choices_text_bytes(&response.choices);
+        }
         if !(self.hides_usage && is_usage_chunk(event)) {
             out.extend_from_slice(&write_event(event));
         }

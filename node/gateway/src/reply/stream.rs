@@ -270,7 +270,7 @@ impl ReplyStream {
         if is_complete {
             recorder.reckon();
         } else {
-            recorder.reckon_cut();
+            recorder.reckon_cut(self.codec.unreported_bytes());
         }
         self.active.settle()
     }

@@ -37,6 +37,7 @@ fn mistaken_settings_are_refused_with_their_place() {
         ("scorer_model = \" \"", "gateway.scorer_model is empty; set it to the name of a model"),
         ("call_seconds_max = 0", "gateway.call_seconds_max is 0; set it to 1 to 86400"),
         ("calls_max = 0", "gateway.calls_max is 0; set it to 1 to 1048576"),
+        ("calls_bytes_max = 0", "gateway.calls_bytes_max is 0; set it to 1 to"),
         ("request_bytes_max = 0", "gateway.request_bytes_max is 0"),
         ("request_bytes_max = 67108865", "above http.bodies_bytes_max, which is 67108864"),
         ("cache_bytes_max = 1", "gateway.cache_organization_bytes_max is above gateway.cache_bytes_max"),

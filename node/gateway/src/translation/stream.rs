@@ -8,6 +8,7 @@ use assay_node_dialects::{DialectError, SseEvent};
 use assay_node_dialects_converse::EventStreamError;
 
 use super::{EventParser, StreamReader, StreamWriter};
+use crate::outcome::response_text_bytes;
 
 /// Error message for a stream that ends before its last event.
 const CUT: &str = "the model server ended its answer early";
@@ -34,6 +35,8 @@ pub struct StreamTranslation {
     fold: ResponseFold,
     /// Creation time for responses without one, in seconds since 1970.
     created_s: Option<u64>,
+    /// Bytes of the text up to the last report of usage.
+    reported_bytes: u64,
 }
 
 /// Result of a translated stream.
@@ -50,7 +53,8 @@ pub struct FinishedStream {
 impl StreamTranslation {
     pub fn new(reader: StreamReader, writer: StreamWriter) -> StreamTranslation {
         let fold = ResponseFold::new(FoldLimits::default());
-        StreamTranslation { parser: EventParser::sse(SSE_EVENT_BYTES_MAX), reader, writer, fold, created_s: None }
+        let parser = EventParser::sse(SSE_EVENT_BYTES_MAX);
+        StreamTranslation { parser, reader, writer, fold, created_s: None, reported_bytes: 0 }
     }
 
     /// Replaces the parser, for other formats than server-sent events or for other bounds.
@@ -66,6 +70,11 @@ impl StreamTranslation {
     /// Returns the response so far.
     pub fn response(&self) -> &ModelResponse {
         self.fold.response()
+    }
+
+    /// Returns the bytes of the text that arrived after the last report of usage.
+    pub(crate) fn unreported_bytes(&self) -> u64 {
+        response_text_bytes(self.fold.response()).saturating_sub(self.reported_bytes)
     }
 
     /// Returns the error of the server that ended the response.
@@ -85,11 +94,16 @@ impl StreamTranslation {
     }
 
     fn take(&mut self, event: &SseEvent, written: &mut Vec<u8>) -> Result<(), TranslationError> {
-        for mut event in self.reader.push(event)? {
+        let events = self.reader.push(event)?;
+        let is_report = events.iter().any(|event| matches!(event, StreamEvent::Usage(_)));
+        for mut event in events {
             if let StreamEvent::Start { created, .. } = &mut event {
                 *created = created.or(self.created_s);
             }
             self.pass(&event, written)?;
+        }
+        if is_report {
+            self.reported_bytes = response_text_bytes(self.fold.response());
         }
         Ok(())
     }

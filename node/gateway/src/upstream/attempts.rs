@@ -431,7 +431,9 @@ impl Drop for ActiveCall {
         let candidate = &self.candidates[request.candidate];
         let usage = usage_of_left(&self.call, candidate, request.is_stream);
         self.recorder.outcome.attempts = self.attempts();
-        self.recorder.suppose(usage);
+        if let Some(usage) = usage {
+            self.recorder.suppose(usage);
+        }
         // The settlement continues without its future.
         drop(self.settle());
     }

@@ -85,6 +85,13 @@ impl Applicant {
         self.grow_until(budget, held, by, self.wait.until()).await
     }
 
+    /// Waits to enlarge a reservation to an amount, or reduces it.
+    pub async fn fit(&self, budget: &Budget, held: &mut Reservation, amount: u64) -> Result<(), Refusal> {
+        let has = held.amount();
+        held.shrink(has.saturating_sub(amount));
+        self.grow(budget, held, amount.saturating_sub(has)).await
+    }
+
     /// Waits to enlarge the reservation of a long-running upload. Each call has its own deadline.
     pub async fn grow_again(&self, budget: &Budget, held: &mut Reservation, by: u64) -> Result<(), Refusal> {
         self.grow_until(budget, held, by, Instant::now() + REQUEST_WAIT).await

@@ -395,6 +395,11 @@ impl Body {
 }
 
 impl<T> Parsed<T> {
+    /// Returns the reserved memory of the bytes and of the value.
+    pub fn reserved_bytes(&self) -> u64 {
+        self.held.amount().saturating_add(self._tree.amount())
+    }
+
     /// Decodes the same bytes again, after dropping the earlier value and its reservation.
     pub async fn decoded_again<D, P>(self, bytes: Bytes, decode: P) -> Result<Parsed<D>, Refusal>
     where

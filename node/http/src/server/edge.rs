@@ -119,7 +119,9 @@ impl Edge {
     pub fn metrics_text(&self) -> String {
         let Budgets { bodies, answers, refusals, .. } = &self.budgets;
         let mut text = self.counts.text(bodies.reading().held, answers.reading().held);
-        text.push_str(&self.budgets.text(self.queries.budgets()));
+        let calls = self.gateway.memory();
+        let others = self.queries.budgets().into_iter().chain([(calls.name(), calls.reading())]);
+        text.push_str(&self.budgets.text(others.collect()));
         text.push_str(&ServerMetrics::slow_readers(refusals.total(SLOW_READERS)));
         text.push_str(&self.rates.text());
         text.push_str(&self.gateway.metrics_text());

@@ -135,9 +135,12 @@ impl AsyncJobs {
         }
     }
 
-    async fn run(self: Arc<AsyncJobs>, name: Uuid) {
+    pub(super) async fn run(self: Arc<AsyncJobs>, name: Uuid) {
         self.tell();
         let ended = AssertUnwindSafe(self.attempt(name)).catch_unwind().await;
+        if !matches!(ended, Ok(Err(RunError::Passing(_)))) {
+            self.table.lock().counted.remove(&name);
+        }
         match ended {
             Ok(Ok(())) => {}
             Ok(Err(RunError::Passing(why))) => self.again(name, &why),
@@ -161,8 +164,13 @@ impl AsyncJobs {
     }
 
     /// Reverts the count of a run that ended orderly, or for reasons other than the query.
+    ///
+    /// A run may end before it is counted, and earlier runs keep their counts.
     fn uncounted(&self, name: Uuid) {
         let _ending = self.ending.lock();
+        if !self.table.lock().counted.remove(&name) {
+            return;
+        }
         let uncounted = self.directory.get(name).map_err(|why| why.to_string()).and_then(|mut record| {
             record.starts = record.starts.saturating_sub(1);
             self.directory.put(name, &record).map_err(|why| why.to_string())
@@ -180,6 +188,7 @@ impl AsyncJobs {
         let mut record = self.directory.get(name)?;
         record.starts += 1;
         self.directory.put(name, &record)?;
+        self.table.lock().counted.insert(name);
         let asked = record.question.clone().read()?;
         let most = self.context.limits.jobs.seconds_max;
         let mut left = Duration::from_secs(record.seconds.map_or(most, |seconds| seconds.min(most)));

@@ -273,3 +273,22 @@ async fn the_first_end_of_a_job_stays() {
     }
     node.close().await;
 }
+
+/// A read that failed before the run was counted took the count of an earlier run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_could_not_read_its_record_keeps_the_counts_of_earlier_ones() {
+    let disk = FaultyDisk::new(Arc::new(RealDisk), FaultPlan::none());
+    let dir = tempfile::tempdir().expect("a directory");
+    let node = Node::open_on(Arc::new(disk.clone()), dir, JobLimits::default()).await;
+    let name = super::record::name(node.cluster.node(), Uuid::from_u128(1 << 64));
+    let record = JobRecord { made: BEGIN, end: None, after: None, versions: Vec::new(), starts: 1, ..record(1) };
+    let jobs = &node.queries.jobs;
+    jobs.directory.put(name, &record).expect("written");
+    let running = JobState::Running { pages: Pages::default(), tries: 0 };
+    jobs.table.lock().queue.add(name, Job::new(Some(Arc::new(record.owner.clone())), None, BEGIN, running));
+    disk.set_plan(FaultPlan::fail(Operation::ReadAt, 1, Fault::InputOutput).on_path(".query"));
+    Arc::clone(jobs).run(name).await;
+    assert_eq!(jobs.table.lock().queue.get(name).map(Job::status), Some(JobStatus::Queued), "it waits for the disk");
+    assert_eq!(jobs.directory.get(name).expect("a record").starts, 1);
+    node.close().await;
+}

@@ -173,6 +173,9 @@ impl World {
             assert_eq!(streamed, rows, "rows that leaves stream are those of one part");
             let paged = self.paged(bound, after, STREAMED_BYTES).map_err(|error| error.to_string())?;
             assert_eq!(paged, rows, "rows that leaves send page by page are those of one part");
+            let untold = self.in_parts(bound, after, STREAMED_BYTES, Leaf::older_pages);
+            let untold = untold.map_err(|error| error.to_string())?;
+            assert_eq!(untold, rows, "rows of leaves that do not tell their last page are those of one part");
         }
         Ok(QueryAnswer { columns: table.columns.to_vec(), rows, cursor })
     }
@@ -249,7 +252,9 @@ impl World {
             for (number, leaf) in leaves.iter_mut().enumerate() {
                 if merge.needs(number) {
                     let (part, is_last) = leaf.next(bound, &self.shared, &watch)?;
-                    let last = merge.push(number, Partial::decode(bound, SEED, &part.into())?, bound)?;
+                    let part = Partial::decode(bound, SEED, &part.into())?;
+                    let is_last = part.ends_input(is_last);
+                    let last = merge.push(number, part, bound)?;
                     leaf.go_on(last, left);
                     if is_last {
                         merge.end(number);
@@ -310,7 +315,12 @@ impl World {
 /// Rows of one leaf, as a stream or page by page.
 enum Leaf {
     Stream(LeafRows),
-    Pages(Vec<Source>, Ask),
+    Pages {
+        sources: Vec<Source>,
+        ask: Ask,
+        /// Whether the leaf is a node up to 0.6, which does not tell its last page.
+        is_older: bool,
+    },
 }
 
 impl Leaf {
@@ -319,28 +329,37 @@ impl Leaf {
     }
 
     fn pages(sources: Vec<Source>, ask: Ask) -> Leaf {
-        let mut leaf = Leaf::Pages(sources, ask);
+        Leaf::pages_of(sources, ask, false)
+    }
+
+    fn older_pages(sources: Vec<Source>, ask: Ask) -> Leaf {
+        Leaf::pages_of(sources, ask, true)
+    }
+
+    fn pages_of(sources: Vec<Source>, ask: Ask, is_older: bool) -> Leaf {
+        let mut leaf = Leaf::Pages { sources, ask, is_older };
         leaf.go_on(ask.after, ask.limit);
         leaf
     }
 
-    /// Returns the next part as another node gets it, and whether it is the last one.
-    fn next(&mut self, bound: &Bound, shared: &Shared, watch: &Watch) -> Result<(Vec<u8>, bool), EngineError> {
+    /// Returns the next part as another node gets it, and whether it is the last one if the leaf tells that.
+    fn next(&mut self, bound: &Bound, shared: &Shared, watch: &Watch) -> Result<(Vec<u8>, Option<bool>), EngineError> {
         match self {
             Leaf::Stream(rows) => {
                 let part = rows.next(bound, shared, watch)?;
-                Ok((part.encode(PartialFormat::Columns)?, rows.has_ended()))
+                Ok((part.encode(PartialFormat::Columns)?, Some(rows.has_ended())))
             }
-            Leaf::Pages(sources, ask) => {
+            Leaf::Pages { sources, ask, is_older } => {
                 let part = run(bound, sources, shared, watch, ask)?;
-                Ok((part.encode(PartialFormat::Values)?, part.is_last(bound, ask.limit)))
+                let is_last = (!*is_older).then(|| part.is_last(bound, ask.limit));
+                Ok((part.encode(PartialFormat::Values)?, is_last))
             }
         }
     }
 
     /// Continues behind a row, with this limit of all further rows.
     fn go_on(&mut self, last: Option<Position>, left: Option<u64>) {
-        if let Leaf::Pages(_, ask) = self {
+        if let Leaf::Pages { ask, .. } = self {
             ask.after = last.or(ask.after);
             ask.limit = Some(left.map_or(PAGE_ROWS, |left| left.min(PAGE_ROWS)));
         }

@@ -7,8 +7,9 @@ use assay_node_btql::ast::{Interval, Unit};
 use assay_node_btql::calendar;
 use assay_node_btql::values::{Value, canonical, same};
 
+/// Distinct values with their numbers of occurrences.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ValueCounts {
+pub struct ValueCounts {
     /// Values in the order of their first occurrence.
     counted: Vec<Counted>,
     /// Index of the last value with each hash.
@@ -49,6 +50,7 @@ impl ValueCounts {
         self.counted.iter().map(|counted| (&counted.value, counted.count))
     }
 
+    /// Returns the distinct values, in the order of first occurrence.
     pub fn into_values(self) -> Vec<Value<'static>> {
         self.counted.into_iter().map(|counted| counted.value).collect()
     }

@@ -75,6 +75,8 @@ flow(
     const expectInside = async (next: string): Promise<void> => {
       await page.getByRole("heading", { name: "Projects" }).waitFor();
       expect(["/app", `/app/${organization}`], next).toContain(placeOf(page));
+      // Without its cookie, a read that is under way would be refused.
+      await page.waitForLoadState("networkidle");
       await context.clearCookies();
     };
     for (const next of OUTSIDE) {

@@ -1,6 +1,7 @@
 // The requests of facets of numbers: their extent, and how they are distributed.
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { called, ident, item, literal, runQuery, type Expression } from "../../../api/query";
+import { runCount } from "../../../api/counting";
+import { called, ident, item, literal, type Expression } from "../../../api/query";
 import type { KnownField } from "../../../btql";
 import { conditionsOf, countedSource, scopeKey, type Scope } from "../filter/scope";
 import { edgeOf, roundStep } from "./sections";
@@ -39,7 +40,7 @@ async function readBars(scope: Scope, number: Expression, step: number, signal: 
     sort: [{ expr: ident("step"), dir: "asc" as const }],
     limit: 1000,
   };
-  const page = await runQuery(scope.organization, query, { signal, version: scope.version ?? "" });
+  const page = await runCount(scope.organization, query, { signal, version: scope.version ?? "" });
   return page.rows.flatMap((row) => {
     const [index, count] = [numberOf(row["step"]), numberOf(row["n"])];
     return index === null || count === null
@@ -76,7 +77,7 @@ export const distributionQuery = (scope: Scope, field: KnownField) =>
         from: countedSource(scope),
         filter: conditionsOf(scope),
       };
-      const page = await runQuery(scope.organization, query, { signal, version: scope.version ?? "" });
+      const page = await runCount(scope.organization, query, { signal, version: scope.version ?? "" });
       const row = page.rows[0] ?? {};
       const [low, high, mean] = [numberOf(row["low"]), numberOf(row["high"]), numberOf(row["mean"])];
       if (low === null || high === null || mean === null) return null;

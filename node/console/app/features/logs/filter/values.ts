@@ -1,7 +1,8 @@
 // The request of a field's values. It stands alone, because it is needed only once a field is opened.
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import type { Fields } from "../../../api/narrow";
-import { called, ident, item, literal, runQuery, written, type Expression, type QueryObject } from "../../../api/query";
+import { runCount } from "../../../api/counting";
+import { called, ident, item, literal, written, type Expression, type QueryObject } from "../../../api/query";
 import {
   called as calledText,
   isScalar,
@@ -59,7 +60,7 @@ export const valuesQuery = (scope: Scope, field: Pick<KnownField, "path" | "type
     queryKey: ["log values", field.path, field.type, contained, ...scopeKey(scope)],
     queryFn: async ({ signal }): Promise<FieldValues> => {
       const query = valuesQueryOf(scope, field, contained);
-      return valuesOf((await runQuery(scope.organization, query, { signal, version: scope.version ?? "" })).rows);
+      return valuesOf((await runCount(scope.organization, query, { signal, version: scope.version ?? "" })).rows);
     },
     placeholderData: keepPreviousData,
   });

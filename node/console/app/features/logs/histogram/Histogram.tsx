@@ -208,7 +208,9 @@ export function Histogram(props: HistogramProps) {
   const known = isUnbounded && totals.isPlaceholderData ? undefined : totals.data;
   const extent = extentOf(scope, known, present);
   const tzOffset = zone === "utc" ? 0 : new Date(present).getTimezoneOffset();
-  const bars = useQuery({ ...barsQuery(scope, extent ?? NO_EXTENT, tzOffset), enabled: extent !== null });
+  // The totals come first, so that the facets beside the list do not wait for the bars.
+  const isDue = extent !== null && !totals.isPending;
+  const bars = useQuery({ ...barsQuery(scope, extent ?? NO_EXTENT, tzOffset), enabled: isDue });
   const error = bars.error ?? totals.error;
   const again = (): void => {
     void totals.refetch();

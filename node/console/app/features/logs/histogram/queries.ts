@@ -1,12 +1,12 @@
 // The requests of the histogram: the counts of its bars, and those of the whole range.
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { runCount } from "../../../api/counting";
 import type { Fields } from "../../../api/narrow";
 import {
   called,
   ident,
   item,
   literal,
-  runQuery,
   type Expression,
   type Item,
 } from "../../../api/query";
@@ -60,7 +60,7 @@ export const totalsQuery = (scope: Scope) =>
     queryFn: async ({ signal }): Promise<Totals> => {
       const measures = [...counts(scope), item("first", called("min", created)), item("last", called("max", created))];
       const query = { measures, from: countedSource(scope), filter: conditionsOf(scope) };
-      const page = await runQuery(scope.organization, query, { signal, version: scope.version ?? "" });
+      const page = await runCount(scope.organization, query, { signal, version: scope.version ?? "" });
       return totalsOf(page.rows[0] ?? {});
     },
     placeholderData: keepPreviousData,
@@ -87,7 +87,7 @@ export const barsQuery = (scope: Scope, extent: Extent, tzOffset: number) =>
         from: countedSource(scope),
         filter: conditionsOf(scope),
       };
-      const page = await runQuery(scope.organization, query, { signal, tzOffset, version: scope.version ?? "" });
+      const page = await runCount(scope.organization, query, { signal, tzOffset, version: scope.version ?? "" });
       return { extent, bars: barsOf(page.rows, extent, width, tzOffset), tzOffset };
     },
     placeholderData: keepPreviousData,

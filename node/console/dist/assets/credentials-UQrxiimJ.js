@@ -1,1 +1,0 @@
-export{n as Section}from"./sections-Cr4jA5Zy.js";

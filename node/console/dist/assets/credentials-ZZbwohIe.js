@@ -1,0 +1,1 @@
+export{r as Section}from"./sections-COaIuJ3h.js";

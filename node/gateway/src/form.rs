@@ -236,7 +236,7 @@ mod tests {
         let parts = FormParts::read(&bytes, TYPE).expect("a form");
         let smuggled = "\r\n--b\r\nContent-Disposition: form-data; name=model\r\n\r\nm".to_owned();
         for text in [smuggled, "a --b c".to_owned()] {
-            assert!(parts.with_texts(&bytes, (TYPE, "model"), &[text.clone()]).is_err(), "{text}");
+            assert!(parts.with_texts(&bytes, (TYPE, "model"), std::slice::from_ref(&text)).is_err(), "{text}");
         }
     }
 
@@ -285,8 +285,8 @@ mod tests {
     fn forms_with_several_readings_are_refused() {
         let named = part("name=model", "", "m");
         for (bytes, content_type, why) in [
-            (form(&[named.clone()]), "multipart/form-data", "no boundary"),
-            (form(&[named.clone()]), "multipart/form-data; boundary=b; boundary=c", "twice"),
+            (form(std::slice::from_ref(&named)), "multipart/form-data", "no boundary"),
+            (form(std::slice::from_ref(&named)), "multipart/form-data; boundary=b; boundary=c", "twice"),
             (b"name=model".to_vec(), TYPE, "is missing"),
             (format!("x{named}--b--").into_bytes(), TYPE, "does not begin a line"),
             (named.clone().into_bytes(), TYPE, "last boundary is missing"),

@@ -1,4 +1,4 @@
-//! Deliberate faults of replicas that need more than one line. They are not part of a regular build.
+//! Deliberate faults of replicas that need more than one line. Release builds have none.
 
 use std::mem;
 use std::time::Duration;

@@ -192,7 +192,7 @@ impl Transport {
 
     /// Opens a stream and returns with the first chunk, or at the end of an empty stream.
     ///
-    /// `call.within` is the time limit of each chunk. The sender waits while the caller does not read.
+    /// Each chunk has the time limit `call.within`. The sender waits while the caller does not read.
     pub async fn stream(&self, to: NodeId, call: Call) -> Result<ByteStream, CallError> {
         let peer = self.peer(to)?;
         let _under_way = self.inner.calls.begin();

@@ -1,56 +1,15 @@
 // Requests of the monitor: queries of which few run at once, and dashboards, which are views of the project.
 import { call } from "./client";
 import { isRecord, list, record, text, textOrNull, type Fields } from "./narrow";
-import { runQuery, type Page, type QueryObject, type RunOptions } from "./query";
+import { queriesIn, turns } from "./turns";
 
 /** How many queries of cards run at once. */
 const AT_ONCE = 4;
 
-let running = 0;
-const waiting: (() => void)[] = [];
-
-const aborted = (): DOMException => new DOMException("The read was given up.", "AbortError");
-
-/** Waits until fewer than the most run. A read that is given up meanwhile leaves the line. */
-async function entered(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) throw aborted();
-  if (running < AT_ONCE) {
-    running += 1;
-    return;
-  }
-  await new Promise<void>((resolve, reject) => {
-    const enter = (): void => {
-      signal.removeEventListener("abort", leave);
-      resolve();
-    };
-    const leave = (): void => {
-      const place = waiting.indexOf(enter);
-      if (place >= 0) waiting.splice(place, 1);
-      reject(aborted());
-    };
-    waiting.push(enter);
-    signal.addEventListener("abort", leave, { once: true });
-  });
-}
-
-/** Does something when its turn comes. The place of one that has ended is handed on to the next that waits. */
-export async function inTurn<Result>(signal: AbortSignal, run: () => Promise<Result>): Promise<Result> {
-  await entered(signal);
-  try {
-    return await run();
-  } finally {
-    const next = waiting.shift();
-    if (next === undefined) running -= 1;
-    else next();
-  }
-}
+export const inTurn = turns(AT_ONCE);
 
 /** Runs a query when its turn comes. */
-export const runInTurn = (
-  organization: string,
-  query: QueryObject,
-  options: RunOptions & { readonly signal: AbortSignal },
-): Promise<Page> => inTurn(options.signal, () => runQuery(organization, query, options));
+export const runInTurn = queriesIn(inTurn);
 
 /** A dashboard as the server keeps it. */
 export interface DashboardRecord {

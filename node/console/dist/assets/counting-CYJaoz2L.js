@@ -1,1 +1,0 @@
-import{q as e}from"./filter-BkdRArSx.js";var t=2,n=0,r=[];async function i(e,i){n<t?n+=1:await new Promise(e=>r.push(e));try{return e.throwIfAborted(),await i()}finally{let e=r.shift();e===void 0?--n:e()}}var a=async(t,n,r)=>i(r.signal,async()=>e(t,n,r));export{a as t};

@@ -11,6 +11,7 @@ pub mod crate_sizes;
 pub mod features;
 pub mod formats;
 pub mod functions;
+pub mod fuzz_lock;
 pub mod imports;
 pub mod libraries;
 pub mod packaging;

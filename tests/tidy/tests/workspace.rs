@@ -8,7 +8,7 @@ use assay_tests_tidy::features::{complaints as feature_complaints, parse_tree};
 use assay_tests_tidy::readme::{TEST_COMMAND, broken_links, commands, parse_run, variant_of};
 use assay_tests_tidy::workspace::Workspace;
 use assay_tests_tidy::{
-    areas, crate_sizes, formats, imports, libraries, prose, sizes, sources, type_names, usual_names,
+    areas, crate_sizes, formats, fuzz_lock, imports, libraries, prose, sizes, sources, type_names, usual_names,
 };
 
 /// Crates that are built alone, day in, day out, and pull in what is large.
@@ -151,6 +151,13 @@ fn known_advisories_are_of_crates_that_are_here() {
         let name = reason.split([',', ' ']).next().unwrap_or_default();
         assert!(lock.contains(&format!("name = \"{name}\"")), "{id}: {name} is not in Cargo.lock: take it out");
     }
+}
+
+#[test]
+fn the_lock_file_of_the_fuzzers_has_the_dependencies_of_every_crate() {
+    let workspace = Workspace::this();
+    let lock: toml::Table = workspace.read_text("tests/fuzz/Cargo.lock").parse().expect("TOML");
+    none(&fuzz_lock::complaints(&lock, &workspace.manifest, &workspace.crates));
 }
 
 #[test]

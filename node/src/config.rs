@@ -27,6 +27,7 @@ use assay_node_http::{AdminConfig, ConsoleConfig, HttpConfig, TlsFiles};
 use assay_node_identity::{CLIENT_SECRET_VARIABLE, JwtConfig, OidcConfig};
 use assay_node_limits::LimitsConfig;
 use assay_node_retention::RetentionConfig;
+use assay_node_runner::FunctionSettings;
 use assay_node_secrets::SecretsConfig;
 use assay_storage_model::sabotage::{self, Sabotage};
 use error_texts::{in_plain_words, kind_of, unknown};
@@ -78,6 +79,7 @@ pub struct Config {
     pub limits: LimitsConfig,
     pub egress: EgressSettings,
     pub gateway: GatewaySettings,
+    pub functions: FunctionSettings,
     pub log: LogConfig,
     pub founding: FoundingConfig,
 }

@@ -94,7 +94,13 @@ impl OutboundPolicy {
 
 /// Returns the addresses of all listeners of this server.
 fn listeners(server: &Server) -> Vec<SocketAddr> {
-    let listeners = [server.addresses(), server.otlp_addresses(), server.metrics_addresses(), server.admin_addresses()];
+    let listeners = [
+        server.addresses(),
+        server.otlp_addresses(),
+        server.metrics_addresses(),
+        server.admin_addresses(),
+        server.function_addresses(),
+    ];
     listeners.concat()
 }
 

@@ -40,6 +40,7 @@ use tokio::task::JoinSet;
 
 use crate::admin_api::socket::AdminSocket;
 use crate::admin_api::{http_listener, token};
+use crate::code_functions;
 use crate::config::{Config, LogFormat};
 use crate::https_client::TlsClient;
 use crate::metrics;
@@ -116,6 +117,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let serving = Arc::new(AtomicBool::new(false));
     let budgets = Budgets::new(Arc::new(ReplicatedBudgets(records.catalog().clone())), Handle::current());
     let gateway = model_calls::start_gateway(&config, (outbound.clone(), models, &budgets), &cluster, &records).await?;
+    let code = code_functions::host(&config, &outbound)?;
     let app = App {
         identity: identity.clone(),
         objects: objects.clone(),
@@ -128,10 +130,12 @@ async fn run(config: Config) -> anyhow::Result<()> {
         admin: http_listener::open(&config, Arc::clone(&cluster))?,
         provider,
         gateway: gateway.clone(),
+        code: code.clone(),
         console: console(&config, &cluster),
         services: assay_node_api::services(),
     };
     let server = Server::bind(app, sockets).context("cannot start to listen")?;
+    code.own.set_first(&server.function_addresses());
     let outbound = OutboundPolicy::open(outbound, &config.egress, &server, Arc::clone(&cluster))?;
     http_listener::announce(&config, &server.admin_addresses())?; // early: they are needed most without a majority
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
@@ -145,12 +149,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, (&addresses, &otlp), config.console.enabled)
     };
-    let started = tokio::select! {
-        started = settling => Some(started),
-        () = signals.first() => None,
-    };
+    let started = signals.until(Box::pin(settling)).await;
     let mut beside = keep_beside(&config, &cluster, (&identity, budgets), (&objects, &queries));
     beside.spawn(outbound.keep());
+    beside.spawn(code.keep());
     if let Some(started) = started {
         started?; // what was acknowledged is as safe as after a crash
         signals.first().await;
@@ -168,10 +170,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
         admin_socket.close();
         cluster.shutdown().await.context("cannot close the store")
     };
-    tokio::select! {
-        stopped = stopping => stopped,
-        () = signals.first() => anyhow::bail!("received a second signal, stopping at once as after a crash"),
-    }
+    let stopped = signals.until(Box::pin(stopping)).await;
+    stopped.unwrap_or_else(|| anyhow::bail!("received a second signal, stopping at once as after a crash"))
 }
 
 /// Returns what the server has to know of the console.
@@ -386,6 +386,14 @@ struct Signals {
 impl Signals {
     fn listen() -> anyhow::Result<Signals> {
         Ok(Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Returns the output of a future, or `None` if a signal comes first.
+    async fn until<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            output = future => Some(output),
+            () = self.first() => None,
+        }
     }
 
     async fn first(&mut self) {

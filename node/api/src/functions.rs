@@ -10,8 +10,8 @@ use assay_node_invocations::is_invocation;
 use assay_node_records::ListRequest;
 use serde_json::{Value, json};
 
-use crate::invocations;
 use crate::records::created;
+use assay_node_invocations_http::invocations;
 
 pub async fn create(definition: Definition, call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;

@@ -4,11 +4,9 @@ pub mod oauth;
 pub mod setup;
 
 use assay_node_http::openapi::{Operation, names, text, uuid};
-use assay_node_http::requests::caller::{Call, FORWARDED_PROTO};
-use assay_node_http::requests::origin;
-use assay_node_http::responses::refusal::Refusal;
+use assay_node_http::requests::caller::Call;
+use assay_node_http::requests::origin::origin_of;
 use assay_node_http::responses::{HandlerResult, json};
-use assay_node_http::web::header;
 use serde_json::{Value, json};
 
 /// Tag of the operations in the OpenAPI document.
@@ -41,26 +39,6 @@ pub async fn me(call: Call) -> HandlerResult {
 pub async fn ping(call: Call) -> HandlerResult {
     let who = &call.principal;
     json(&json!({"id": who.user, "email": who.user_email, "org_id": who.org, "org_name": who.org_name}))
-}
-
-pub(crate) fn origin_of(call: &Call) -> Result<String, Refusal> {
-    if let Some(origin) = call.edge.config.public_origin() {
-        return Ok(origin.to_owned());
-    }
-    let text = |name: &str| call.request.headers().get(name).and_then(|value| value.to_str().ok());
-    let is_tls = call.edge.config.tls.is_some();
-    let host = text(header::HOST.as_str());
-    // With TLS, the caller has verified the name against this server's certificate.
-    if !is_tls && host.is_some_and(|host| !origin::is_of_this_network(host)) {
-        return Err(Refusal::bad(
-            "this server does not trust the domain in `Host`, so it cannot make URLs with it. Set `http.public_url` \
-             to the origin that clients use, or address the server by its IP address",
-        ));
-    }
-    let origin = origin::of_caller(host, is_tls, text(FORWARDED_PROTO));
-    origin.ok_or_else(|| {
-        Refusal::bad("the `Host` header has no host, so the server cannot make a URL: send a `Host` header")
-    })
 }
 
 /// Describes the routes for the OpenAPI document.

@@ -1,39 +1,31 @@
 //! Routes of the API: handlers, their requests and responses, and the OpenAPI document.
 //!
-//! `assay-node-http` reads requests, authenticates callers and writes responses.
+//! `assay-node-http` reads requests, authenticates callers and writes responses. Handlers for queries, rows, invocations
+//! and the console are in crates of their own.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `routes`, `route_table` | registration of routes, and the handler of unknown paths |
 //! | `records` | records of the catalog, with environments, snapshots, views, simulated users and secrets |
 //! | `access` | members, grants, invitations and tokens |
-//! | `rows` | insert, fetch, feedback and restore |
-//! | `functions`, `files`, `summaries` | prompts and functions; attachments; summaries of experiments and datasets |
+//! | `functions`, `summaries` | prompts and functions; summaries of experiments and datasets |
 //! | `registering` | registration for older SDKs |
-//! | `gateway` | model calls, lists of models, spans of calls |
-//! | `invocations` | invocations of functions, with whole and streamed responses |
 //! | `temporary_credentials` | temporary credentials of the AI gateway |
 //! | `identity` | the caller, OAuth logins, first setup of a client |
-//! | `otlp` | exports of OpenTelemetry, over HTTP and over gRPC |
 //! | `service`, `guide` | health, version, metrics, the OpenAPI document; pages of the user guide |
 //! | `openapi` | `/openapi.json`, `/docs`, and the table of operations of the public API |
 //! | `limits` | warnings about rate limit rules |
 
 mod access;
-mod files;
 mod functions;
-mod gateway;
 mod guide;
 mod identity;
-mod invocations;
 mod limits;
 mod openapi;
-mod otlp;
 mod records;
 mod registering;
 mod route_table;
 mod routes;
-mod rows;
 mod service;
 mod summaries;
 mod temporary_credentials;
@@ -42,17 +34,17 @@ use std::sync::Arc;
 
 use assay_node_http::Services;
 
-use crate::otlp::ExportService;
+use assay_node_rows_http::otlp::ExportService;
 
 pub use limits::limits_warnings;
 
 /// Pure steps of reading a request body, exported for `tests/fuzz`.
 pub mod pure {
-    pub use crate::rows::bodies::{
-        CrossPart, Logs3, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows,
-    };
     pub use assay_node_http::requests::body::{RowsAt, memory_of, object, parse};
     pub use assay_node_http::responses::refusal::{ErrorKind, Refusal};
+    pub use assay_node_rows_http::rows::bodies::{
+        CrossPart, Logs3, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows,
+    };
 }
 
 /// Returns the services of this crate for the server's listeners.
@@ -60,7 +52,10 @@ pub fn services() -> Services {
     Services {
         api: routes::all,
         metrics: routes::metrics_alone,
-        calls_models: |path| assay_node_gateway::paths::is_gateway_path(path) || invocations::is_invocation_path(path),
+        calls_models: |path| {
+            assay_node_gateway::paths::is_gateway_path(path)
+                || assay_node_invocations_http::invocations::is_invocation_path(path)
+        },
         exports: |edge| Arc::new(ExportService::new(edge)),
     }
 }

@@ -3,6 +3,7 @@
 //! The table of the API decides whether the response to a path without a route is 501, 405 or 404.
 
 use assay_node_api_descriptions as descriptions;
+use assay_node_api_descriptions::invocations::INVOKE_PATHS;
 use assay_node_console as console;
 use assay_node_console::tail::{TailOf, tail};
 use assay_node_functions::Definition;
@@ -21,14 +22,13 @@ use assay_storage_model::ObjectKind;
 use crate::identity::{oauth, setup};
 use crate::openapi::api_table::{PathLookup, lookup};
 use crate::openapi::{self, suggestions};
-use crate::otlp::http as otlp;
 use crate::records::{budgets, environments, secrets, simulated_users, snapshots, views};
 use crate::route_table::{Routes, at, at_all_below, delete, get, patch, post, put};
-use crate::rows::{bulk, restore, reviews};
-use crate::{
-    access, files, functions, gateway, guide, identity, invocations, records, registering, rows, service, summaries,
-    temporary_credentials,
-};
+use crate::{access, functions, guide, identity, records, registering, service, summaries, temporary_credentials};
+use assay_node_invocations_http::{gateway, invocations};
+use assay_node_rows_http::otlp::http as otlp;
+use assay_node_rows_http::rows::{bulk, restore, reviews};
+use assay_node_rows_http::{files, rows};
 
 /// Registers all routes of the API.
 pub fn all(config: &mut ServiceConfig) {
@@ -98,7 +98,7 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/btql/async/{id}/result").route(get().to(jobs::result)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
     console_of(config);
-    invocations::register(config);
+    invocations_of(config);
     temporary_credentials::register(config);
     logins(config);
     gateway_of(config);
@@ -165,6 +165,14 @@ fn console_of(config: &mut Routes<'_>) {
     config.service(at("/console/compare").route(post().to(console::comparison::compare)));
     config.service(at("/console/download").route(post().to(downloads::link)));
     config.service(at("/console/download/{ticket}").route(get().to(downloads::file)));
+}
+
+/// Registers the invocations of functions.
+fn invocations_of(config: &mut Routes<'_>) {
+    for path in INVOKE_PATHS {
+        config.service(at(path).route(post().to(invocations::by_body)));
+    }
+    config.service(at("/v1/function/{id}/invoke").route(post().to(invocations::by_id)));
 }
 
 /// Registers routes without a description: the console page, its files, and browser reports.

@@ -84,7 +84,9 @@ const OF_BROWSERS_AND_PROXIES: [&str; 13] = [
 /// Metrics need no credential. Therefore, pages in a browser, whose domain may resolve to this machine, and callers
 /// behind a proxy are refused. Proxies without forwarding headers use HTTP/1.0 or forward the requested domain.
 pub async fn metrics(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
-    if edge.config.metrics_listen.is_some() || !is_program_here(&request) {
+    // A function is no program of the operator, although it calls from this machine.
+    let is_function = edge.code.own.get() == Some(request.app_config().local_addr());
+    if edge.config.metrics_listen.is_some() || is_function || !is_program_here(&request) {
         let why = "metrics are served on their own port (`http.metrics_listen`). On this port they are only for \
                    programs on this machine that use an address such as 127.0.0.1 without a proxy";
         return Err(Refusal::new(ErrorKind::NotFound, why));

@@ -14,7 +14,7 @@ use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::identity::origin_of;
+use assay_node_http::requests::origin::origin_of;
 
 /// Default of the key that pairs traces.
 const COMPARISON_KEY: &str = "input";

@@ -1,22 +1,25 @@
 //! Client for outbound calls, which passes a request through the policy to a connection.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::{Request, StatusCode};
 use parking_lot::RwLock;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
-use crate::call::{EgressOptions, EgressRequest, EgressTimes, WholeBody};
+use crate::call::{CONNECT_MAX, EgressOptions, EgressRequest, EgressTimes, WholeBody};
 use crate::dial::{DialTarget, HttpConnection, addresses_of};
 use crate::error::{EgressError, EgressFailure};
 use crate::policy::EgressPolicy;
 use crate::pool::{CallPermit, ConnectionPool, PoolCounts, PoolKey, PoolLimits};
 use crate::proxy::OutboundProxy;
+use crate::purpose::EgressPurpose;
 use crate::resolver::{NameResolver, SystemResolver};
 use crate::response::{BodyLimits, EgressResponse, with_causes};
 use crate::tls::TrustedRoots;
-use crate::url::UrlScheme;
+use crate::url::{EgressUrl, UrlOrigin, UrlScheme};
 
 /// Immutable parts of a client.
 #[derive(Debug)]
@@ -126,16 +129,9 @@ impl EgressClient {
     ) -> Result<HttpConnection, EgressError> {
         let origin = request.url.origin();
         let until = ends.step(ends.times.connect);
-        let failed = |failure, why: String| {
-            EgressError::nothing_sent(failure, format!("{origin} for {}: {why}", options.purpose))
-        };
-        let not_reached = |why| failed(EgressFailure::NotReached, why);
+        let not_reached = |why| not_reached(origin, options.purpose, why);
         let resolver = &*self.config.resolver;
-        let resolved = timeout_at(until, addresses_of(&origin.host, resolver)).await;
-        let resolved = resolved.unwrap_or_else(|_| Err("the name was not resolved in time".to_owned()));
-        let resolved = resolved.map_err(not_reached)?;
-        let checked = policy.check(options.purpose, &request.url, &resolved);
-        let addresses = checked.map_err(|why| failed(EgressFailure::Refused, why.to_string()))?;
+        let addresses = self.checked_addresses(options.purpose, &request.url, policy, until).await?;
         let tls = match origin.scheme {
             UrlScheme::Http => None,
             UrlScheme::Https => {
@@ -148,10 +144,45 @@ impl EgressClient {
         target.dial().await.map_err(not_reached)
     }
 
+    /// Resolves the host of a URL, and returns the addresses that the policy allows.
+    async fn checked_addresses(
+        &self,
+        purpose: EgressPurpose,
+        url: &EgressUrl,
+        policy: &EgressPolicy,
+        until: Instant,
+    ) -> Result<Vec<SocketAddr>, EgressError> {
+        let origin = url.origin();
+        let resolved = timeout_at(until, addresses_of(&origin.host, &*self.config.resolver)).await;
+        let resolved = resolved.unwrap_or_else(|_| Err("the name was not resolved in time".to_owned()));
+        let resolved = resolved.map_err(|why| not_reached(origin, purpose, why))?;
+        policy
+            .check(purpose, url, &resolved)
+            .map_err(|why| EgressError::nothing_sent(EgressFailure::Refused, format!("{origin} for {purpose}: {why}")))
+    }
+
+    /// Opens a connection to the host and port of a URL, over which a function speaks a protocol of its own.
+    pub async fn open_stream(
+        &self,
+        purpose: EgressPurpose,
+        url: &EgressUrl,
+    ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, EgressError> {
+        let until = Instant::now() + CONNECT_MAX;
+        let policy = Arc::clone(&self.policy.read().policy);
+        let addresses = self.checked_addresses(purpose, url, &policy, until).await?;
+        let (origin, resolver, proxy) = (url.origin(), &*self.config.resolver, self.config.proxy.as_ref());
+        let target = DialTarget { origin, addresses: &addresses, tls: None, proxy, resolver, until };
+        target.open().await.map_err(|why| not_reached(origin, purpose, why))
+    }
+
     /// Returns numbers for metrics.
     pub fn counts(&self) -> PoolCounts {
         self.pool.counts()
     }
+}
+
+fn not_reached(origin: &UrlOrigin, purpose: EgressPurpose, why: String) -> EgressError {
+    EgressError::nothing_sent(EgressFailure::NotReached, format!("{origin} for {purpose}: {why}"))
 }
 
 /// Failure of an exchange without a response.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
@@ -74,14 +75,28 @@ pub(crate) struct DialTarget<'a> {
 }
 
 impl DialTarget<'_> {
-    /// Tries the addresses in order. Each attempt gets an equal part of the remaining time.
+    /// Opens a connection for HTTP.
     pub(crate) async fn dial(&self) -> Result<HttpConnection, String> {
+        self.first(|address| self.dial_address(address).boxed()).await
+    }
+
+    /// Opens a connection without TLS and HTTP.
+    pub(crate) async fn open(&self) -> Result<CountedSocket, String> {
+        self.first(|address| self.socket(address).boxed()).await
+    }
+
+    /// Tries the addresses in order. Each attempt gets an equal part of the remaining time.
+    ///
+    /// The futures are boxed, because a handshake is large.
+    async fn first<'a, C>(
+        &self,
+        attempt: impl Fn(SocketAddr) -> BoxFuture<'a, Result<C, String>>,
+    ) -> Result<C, String> {
         let tried = &self.addresses[..self.addresses.len().min(ADDRESSES_TRIED_MAX)];
         let mut reasons = Vec::new();
         for (index, address) in tried.iter().enumerate() {
             let until = part_of(self.until, tried.len() - index);
-            // The future is boxed, because a handshake is large.
-            match timeout_at(until, self.dial_address(*address).boxed()).await {
+            match timeout_at(until, attempt(*address)).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(why)) => reasons.push(format!("{address}: {why}")),
                 Err(_) => reasons.push(format!("{address}: no connection in time")),

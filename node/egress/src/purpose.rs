@@ -12,6 +12,8 @@ pub enum EgressPurpose {
     Webhooks,
     Mcp,
     Media,
+    /// Connections of code functions.
+    Functions,
 }
 
 impl EgressPurpose {
@@ -22,6 +24,7 @@ impl EgressPurpose {
             EgressPurpose::Webhooks => "webhooks",
             EgressPurpose::Mcp => "mcp",
             EgressPurpose::Media => "media",
+            EgressPurpose::Functions => "functions",
         }
     }
 }

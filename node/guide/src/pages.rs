@@ -29,6 +29,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("prompts-and-functions"),
     page!("running-prompts"),
     page!("judges"),
+    page!("code-functions"),
     page!("attachments"),
     page!("access-control"),
     page!("gateway"),

@@ -39,6 +39,7 @@ use assay_node_identity::{Identity, Provider};
 use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
+use assay_node_runner::CodeHost;
 
 use crate::grpc::GrpcService;
 use crate::server::edge::Edge;
@@ -66,6 +67,7 @@ pub struct App {
     /// `None` if login is disabled.
     pub provider: Option<Arc<dyn Provider>>,
     pub gateway: Gateway,
+    pub code: CodeHost,
     pub console: Console,
     pub services: Services,
 }

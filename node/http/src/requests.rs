@@ -6,6 +6,7 @@ pub mod body;
 pub mod caller;
 pub mod console_session;
 pub mod error_texts;
+mod function_access;
 pub mod idempotency_key;
 pub mod limits;
 pub mod login;

@@ -36,6 +36,10 @@ use crate::{App, Services};
 /// Number of workers of the metrics listener. Only a collector or two read metrics.
 const METRICS_WORKERS: usize = 1;
 pub(crate) const METRICS_CONNECTIONS_MAX: usize = 32;
+/// Number of workers of the listener for functions.
+const FUNCTIONS_WORKERS: usize = 1;
+/// Upper bound of the connections of functions to this node.
+const FUNCTIONS_CONNECTIONS_MAX: usize = 1_024;
 /// Upper bound of the concurrent calls of one connection. A collector sends several batches at a time.
 const OTLP_CALLS_AT_ONCE_MAX: u32 = 32;
 
@@ -47,6 +51,7 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     metrics_addresses: Vec<SocketAddr>,
     admin_addresses: Vec<SocketAddr>,
+    function_addresses: Vec<SocketAddr>,
     otlp: Option<GrpcServer>,
     certificates: Vec<Arc<Certificates>>,
 }
@@ -75,6 +80,11 @@ impl Server {
         let otlp = bind_otlp(&edge, services, sockets.otlp, own.as_ref())?;
         let (mut workers, mut doors, mut certificates) = (vec![main], vec![door], Vec::from_iter(own));
         let (mut metrics_addresses, mut admin_addresses) = (Vec::new(), Vec::new());
+        let functions =
+            Listener { workers: FUNCTIONS_WORKERS, connections: FUNCTIONS_CONNECTIONS_MAX, serves: services.api };
+        let (functions, door, function_addresses) = functions.open(&edge, sockets.functions, None)?;
+        workers.push(functions);
+        doors.push(door);
         if let Some(reserved) = sockets.metrics {
             let listener =
                 Listener { workers: METRICS_WORKERS, connections: METRICS_CONNECTIONS_MAX, serves: services.metrics };
@@ -99,7 +109,17 @@ impl Server {
             certificates.extend(own);
         }
         let doors = Arc::new(doors);
-        Ok(Server { edge, workers, doors, addresses, metrics_addresses, admin_addresses, otlp, certificates })
+        Ok(Server {
+            edge,
+            workers,
+            doors,
+            addresses,
+            metrics_addresses,
+            admin_addresses,
+            function_addresses,
+            otlp,
+            certificates,
+        })
     }
 
     /// Returns the addresses of the API.
@@ -115,6 +135,11 @@ impl Server {
     /// Returns the addresses of the administration listener, if there is one.
     pub fn admin_addresses(&self) -> Vec<SocketAddr> {
         self.admin_addresses.clone()
+    }
+
+    /// Returns the addresses of the listener for functions of this node.
+    pub fn function_addresses(&self) -> Vec<SocketAddr> {
+        self.function_addresses.clone()
     }
 
     /// Returns the addresses of the listener for OTLP over gRPC, if there is one.

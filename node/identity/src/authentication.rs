@@ -62,6 +62,12 @@ impl Identity {
     ) -> Result<Principal, RecordsError> {
         let org_name = org_name.filter(|name| !name.is_empty());
         self.catalog.check_heard().await?;
+        if let Some(look) = self.invocation_principal(secret, org_name) {
+            return match other {
+                Some(_) => Err(no_impersonation()),
+                None => self.known_by(look).await,
+            };
+        }
         let (login, temporary) = (self.login_of(secret)?, self.temporary_of(secret)?);
         let jwts = self.jwts.as_ref().filter(|_| login.is_none() && temporary.is_none());
         let email = jwts.map(|jwts| jwts.email_of(secret)).transpose()?.flatten();

@@ -26,6 +26,7 @@ mod console_login;
 mod console_sessions;
 mod downloads;
 mod invitations;
+mod invocation_credentials;
 mod jwt_issuer;
 mod jwt_keys;
 mod jwts;
@@ -55,6 +56,7 @@ pub use console_login::{CONSOLE_CALLBACK, StartedConsoleLogin};
 pub use console_sessions::{ConsoleSessionTimes, OpenedConsoleSession, RenewedConsoleSession, is_login};
 pub use downloads::DOWNLOAD_SECONDS;
 pub use invitations::{InvitationReply, Invitations, PendingInvitation};
+pub use invocation_credentials::{InvocationCredential, InvocationCredentials, InvocationGrant};
 pub use jwt_issuer::{JwtConfig, TrustedIssuer, open_issuer};
 pub use jwt_keys::KeySource;
 pub use jwts::Jwts;
@@ -79,6 +81,7 @@ pub struct Identity {
     impersonations: Arc<Impersonations>,
     used_tickets: Arc<UsedTickets>,
     invitations: Invitations,
+    invocations: InvocationCredentials,
 }
 
 impl fmt::Debug for Identity {
@@ -98,6 +101,7 @@ impl Identity {
             impersonations: Arc::default(),
             used_tickets: Arc::default(),
             invitations: Invitations::default(),
+            invocations: InvocationCredentials::default(),
         }
     }
 

@@ -36,11 +36,22 @@ pub struct InvokeError {
     pub message: String,
     /// Seconds until a retry makes sense, if known.
     pub retry_after_s: Option<u64>,
+    /// Error that the code of a function raised.
+    pub failure: Option<Box<CodeFailure>>,
+}
+
+/// Error that the code of a function raised.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CodeFailure {
+    /// Name of the error's type, such as `TypeError`.
+    pub name: String,
+    pub message: String,
+    pub stack: String,
 }
 
 impl InvokeError {
     pub fn new(kind: InvokeErrorKind, message: impl Into<String>) -> InvokeError {
-        InvokeError { kind, message: message.into(), retry_after_s: None }
+        InvokeError { kind, message: message.into(), retry_after_s: None, failure: None }
     }
 
     pub fn invalid(message: impl Into<String>) -> InvokeError {
@@ -51,9 +62,19 @@ impl InvokeError {
         InvokeError::new(InvokeErrorKind::NotFound, message)
     }
 
-    /// Returns the error for code functions.
-    pub fn code_is_not_served() -> InvokeError {
-        InvokeError::new(InvokeErrorKind::NotServed, "code functions are not served by this version")
+    /// Returns the error of a code function that failed.
+    pub fn of_code(failure: CodeFailure) -> InvokeError {
+        let message = failure.message.clone();
+        InvokeError { failure: Some(Box::new(failure)), ..InvokeError::new(InvokeErrorKind::Failed, message) }
+    }
+
+    /// Returns the text for the span of a function: the stack trace of its code, or else the message.
+    pub fn span_text(&self) -> String {
+        match &self.failure {
+            Some(failure) if failure.stack.contains(&failure.message) => failure.stack.clone(),
+            Some(failure) => format!("{}: {}\n{}", failure.name, failure.message, failure.stack).trim_end().to_owned(),
+            None => self.message.clone(),
+        }
     }
 
     /// Returns the error for the status of a model call.
@@ -69,7 +90,7 @@ impl InvokeError {
             400..=499 => InvokeErrorKind::Invalid,
             _ => InvokeErrorKind::Upstream,
         };
-        InvokeError { kind, message: message.into(), retry_after_s }
+        InvokeError { retry_after_s, ..InvokeError::new(kind, message) }
     }
 }
 

@@ -24,6 +24,11 @@ pub enum InvokeEvent {
         inner: Box<InvokeEvent>,
     },
     Error(String),
+    /// Line that the code of a function wrote.
+    Console {
+        stream: &'static str,
+        message: String,
+    },
     /// End of the stream.
     Done,
 }
@@ -48,6 +53,7 @@ impl InvokeEvent {
             InvokeEvent::ReasoningDelta(_) => "reasoning_delta",
             InvokeEvent::Progress { .. } => "progress",
             InvokeEvent::Error(_) => "error",
+            InvokeEvent::Console { .. } => "console",
             InvokeEvent::Done => "done",
         }
     }
@@ -61,6 +67,7 @@ impl InvokeEvent {
             }
             // A line break between JSON tokens may become a space, and JSON strings contain no line breaks (F-21).
             InvokeEvent::JsonDelta(fragment) => fragment.replace(['\n', '\r'], " "),
+            InvokeEvent::Console { stream, message } => json!({"stream": stream, "message": message}).to_string(),
             InvokeEvent::Progress { frame, inner } => {
                 let ProgressFrame { id, object_type, format, output_type, name } = frame;
                 let data = json!({"id": id, "object_type": object_type, "format": format, "output_type": output_type,
@@ -142,6 +149,10 @@ mod tests {
             (InvokeEvent::ReasoningDelta("hm".into()), "event: reasoning_delta\ndata: \"hm\"\n\n".to_owned()),
             (InvokeEvent::Error("a \"b\"".into()), "event: error\ndata: \"a \\\"b\\\"\"\n\n".to_owned()),
             (InvokeEvent::Done, "event: done\ndata: \n\n".to_owned()),
+            (
+                InvokeEvent::Console { stream: "stdout", message: "a \"b\"".into() },
+                "event: console\ndata: {\"stream\":\"stdout\",\"message\":\"a \\\"b\\\"\"}\n\n".to_owned(),
+            ),
             (
                 progress(InvokeEvent::Start),
                 format!("event: progress\ndata: {{{about},\"event\":\"start\",\"data\":\"\"}}\n\n"),

@@ -146,7 +146,11 @@ impl InvokedFunction {
         ProgressFrame {
             id,
             object_type: object_type.unwrap_or(if is_prompt { "prompt" } else { "tool" }),
-            format: if is_prompt { "llm" } else { "global" },
+            format: match self.kind() {
+                Ok(FunctionKind::Prompt) => "llm",
+                Ok(FunctionKind::Code) => "code",
+                _ => "global",
+            },
             output_type,
             name: self.name.clone(),
         }

@@ -9,6 +9,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, try_join_all};
 use serde_json::{Map, Value, json};
 
+use crate::code::inline_preprocessor;
 use crate::error::{InvokeError, InvokeErrorKind};
 use crate::function::FunctionKind;
 use crate::invoker::{FunctionRun, Invoker};
@@ -34,7 +35,7 @@ impl Invoker {
                     InvokeError::invalid("`input.trace_ref` is missing: name a trace by its object and root span")
                 })?;
                 let own = (function.name == "thread").then(|| json!({"type": "global", "name": "thread"}));
-                self.preprocessed(trace, own.as_ref()).await?
+                self.preprocessed(run, trace, own.as_ref()).await?
             }
             GlobalFunctionKind::Facet => {
                 let why = "the model `brain-facet-1`, which facets use, is not mapped to a model on this server";
@@ -98,21 +99,27 @@ impl Invoker {
     }
 
     /// Runs a preprocessor on a trace: the given one, or else the project's default, or else `thread`.
-    pub(crate) async fn preprocessed(&self, trace: &TraceReference, own: Option<&Value>) -> Result<Value, InvokeError> {
+    pub(crate) async fn preprocessed(
+        &self,
+        run: &FunctionRun,
+        trace: &TraceReference,
+        own: Option<&Value>,
+    ) -> Result<Value, InvokeError> {
         let mut preprocessor = own.cloned().unwrap_or_default();
         if preprocessor.is_null() || is_project_default(&preprocessor) {
             preprocessor = self.services.default_preprocessor(trace).await?;
         }
         if preprocessor.get("type").and_then(Value::as_str) == Some("inline") {
-            return Err(InvokeError::code_is_not_served());
+            return self.preprocessed_by_code(run, inline_preprocessor(&preprocessor), trace).await;
         }
         // A default that refers to the project default counts as no default.
         if !(preprocessor.is_null() || is_project_default(&preprocessor) || is_thread(&preprocessor)) {
             let named = saved_reference(&preprocessor);
             let (reference, version) =
                 named.ok_or_else(|| InvokeError::invalid("the preprocessor names no function"))?;
-            return match self.services.resolve(&reference, &version).await?.kind()? {
-                FunctionKind::Code => Err(InvokeError::code_is_not_served()),
+            let function = self.services.resolve(&reference, &version).await?;
+            return match function.kind()? {
+                FunctionKind::Code => self.preprocessed_by_code(run, function, trace).await,
                 _ => Err(InvokeError::invalid("the preprocessor is neither code nor the global function `thread`")),
             };
         }

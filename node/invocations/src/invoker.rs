@@ -126,7 +126,7 @@ impl Invoker {
             FunctionKind::Global { name, function_type, config } => {
                 self.global(run, (&name, &function_type), &config).await
             }
-            FunctionKind::Code => Err(InvokeError::code_is_not_served()),
+            FunctionKind::Code => self.code(run, function).await,
         }
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! InvokeRequest ── FunctionSource ──▶ InvokedFunction ── Invoker ──▶ value of the function
-//!                                                          ├─▶ ModelCaller, ToolServers, TraceSource
+//!                                                          ├─▶ ModelCaller, CodeCaller, ToolServers, TraceSource
 //!                                                          ├─▶ SpanSink: a span for each function, tool and model call
 //!                                                          └─▶ EventOutput: events of a streamed invocation
 //! ```
-//! The crate depends neither on HTTP nor on storage nor on the gateway, but on the traits in [`services`]. This version
-//! does not run code functions.
+//! The crate depends neither on HTTP nor on storage nor on the gateway, but on the traits in [`services`].
 
 mod answers;
+mod code;
 mod error;
 mod events;
 mod function;
@@ -27,7 +27,7 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
-pub use error::{InvokeError, InvokeErrorKind};
+pub use error::{CodeFailure, InvokeError, InvokeErrorKind};
 pub use events::{EVENTS_WAITING_MAX, EventOutput, InvokeEvent, PING, ProgressFrame};
 pub use function::{FunctionKind, InvokedFunction};
 pub use invoker::{InvokeCall, InvokeOutcome, Invoker};

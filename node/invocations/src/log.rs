@@ -66,7 +66,7 @@ pub(crate) fn end_of_function(
     result: Result<&Value, &InvokeError>,
     now: f64,
 ) -> Map<String, Value> {
-    let mut row = end_row(result.map_err(ToString::to_string), now);
+    let mut row = end_row(result.map_err(InvokeError::span_text), now);
     let Ok(value) = result else { return row };
     // An invalid value is logged unmodified. Its users check it.
     if function.is_scorer()

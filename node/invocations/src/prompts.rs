@@ -84,9 +84,9 @@ impl Invoker {
             ]);
             self.services.open(&scope.child(), row)
         });
-        let thread = self.preprocessed(trace, own).await;
+        let thread = self.preprocessed(run, trace, own).await;
         if let Some(span) = span {
-            span.end(end_row(thread.as_ref().map_err(ToString::to_string), self.services.now()));
+            span.end(end_row(thread.as_ref().map_err(InvokeError::span_text), self.services.now()));
         }
         thread
     }

@@ -1,4 +1,4 @@
-//! External services of invocations: functions, models, tool servers, spans, traces, and attachments.
+//! External services of invocations: functions, models, code, tool servers, spans, traces, and attachments.
 
 use std::fmt;
 
@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use crate::error::InvokeError;
+use crate::events::EventOutput;
 use crate::function::InvokedFunction;
 use crate::log::LogScope;
 use crate::request::{FunctionReference, FunctionVersion};
@@ -64,6 +65,39 @@ pub trait ModelAnswer: Send {
 /// Caller of models.
 pub trait ModelCaller: Send + Sync {
     fn call(&self, request: ModelRequest) -> BoxFuture<'_, Result<Box<dyn ModelAnswer>, InvokeError>>;
+}
+
+/// How the argument of a code function is made of its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeForm {
+    /// The input as it is.
+    Function,
+    /// One object with the members of a scorer.
+    Scorer,
+    /// A list of spans, for each of which the function runs.
+    Preprocessor,
+}
+
+/// Call of a code function.
+#[derive(Clone, Debug)]
+pub struct CodeRequest {
+    /// Function whose overrides are merged.
+    pub function: InvokedFunction,
+    pub form: CodeForm,
+    pub input: Value,
+    /// Trace that the function may read.
+    pub trace: Option<TraceReference>,
+    /// Span of the function, below which its code logs.
+    pub scope: Option<LogScope>,
+}
+
+/// Caller of code functions.
+pub trait CodeCaller: Send + Sync {
+    /// Checks an input by the schema of the function's parameters, and returns it.
+    fn checked_input(&self, function: &InvokedFunction, input: Value) -> Result<Value, InvokeError>;
+
+    /// Runs a function. Lines of its console go to `output` while it runs.
+    fn run_code(&self, request: CodeRequest, output: EventOutput) -> BoxFuture<'_, Result<Value, InvokeError>>;
 }
 
 /// Tool of another server, in the form for models.
@@ -128,11 +162,11 @@ pub trait AttachmentReader: Send + Sync {
 
 /// All services of invocations.
 pub trait InvocationServices:
-    FunctionSource + ModelCaller + ToolServers + SpanSink + TraceSource + AttachmentReader
+    FunctionSource + ModelCaller + CodeCaller + ToolServers + SpanSink + TraceSource + AttachmentReader
 {
 }
 
-impl<S: FunctionSource + ModelCaller + ToolServers + SpanSink + TraceSource + AttachmentReader> InvocationServices
-    for S
+impl<S: FunctionSource + ModelCaller + CodeCaller + ToolServers + SpanSink + TraceSource + AttachmentReader>
+    InvocationServices for S
 {
 }

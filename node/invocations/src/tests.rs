@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::services::{
-    AttachmentReader, CacheUse, FunctionSource, ModelAnswer, ModelCaller, ModelDelta, ModelRequest, OpenSpan,
-    RemoteTool, SpanSink, ToolServers, ToolSession, TraceSource,
+    AttachmentReader, CacheUse, CodeCaller, CodeRequest, FunctionSource, ModelAnswer, ModelCaller, ModelDelta,
+    ModelRequest, OpenSpan, RemoteTool, SpanSink, ToolServers, ToolSession, TraceSource,
 };
 use crate::{
-    EVENTS_WAITING_MAX, EventOutput, FunctionReference, FunctionVersion, InvokeArguments, InvokeCall, InvokeError,
-    InvokeErrorKind, InvokeEvent, InvokedFunction, Invoker, LogScope,
+    CodeFailure, EVENTS_WAITING_MAX, EventOutput, FunctionReference, FunctionVersion, InvokeArguments, InvokeCall,
+    InvokeError, InvokeErrorKind, InvokeEvent, InvokedFunction, Invoker, LogScope,
 };
 
 /// Answer of a scripted model: pieces, followed by the whole message or an error.
@@ -133,6 +133,28 @@ impl SpanSink for ScriptedServices {
 
     fn now(&self) -> f64 {
         7.0
+    }
+}
+
+impl CodeCaller for ScriptedServices {
+    fn checked_input(&self, _: &InvokedFunction, input: Value) -> Result<Value, InvokeError> {
+        Ok(input)
+    }
+
+    /// Takes the code of a function as the JSON text of its value, as `echo` for its input, or as its error.
+    fn run_code(&self, request: CodeRequest, output: EventOutput) -> BoxFuture<'_, Result<Value, InvokeError>> {
+        let CodeRequest { function, input, .. } = request;
+        async move {
+            output.send(InvokeEvent::Console { stream: "stdout", message: "ran".into() }).await;
+            let code = function.function_data["data"]["code"].as_str().unwrap_or_default().to_owned();
+            if code == "echo" {
+                return Ok(input);
+            }
+            serde_json::from_str(&code).map_err(|_| {
+                InvokeError::of_code(CodeFailure { name: "Error".into(), message: code, stack: "at f".into() })
+            })
+        }
+        .boxed()
     }
 }
 
@@ -349,21 +371,73 @@ async fn repeated_calls_of_a_scorer_do_not_share_an_answer() {
     assert!(requests.len() >= 3 && requests[..3].iter().all(|request| request.cache == CacheUse::Never), "{result:?}");
 }
 
+fn code(text: &str, function_type: Option<&str>) -> InvokedFunction {
+    let data = json!({"type": "inline", "runtime_context": {"runtime": "node", "version": "20"}, "code": text});
+    InvokedFunction {
+        function_type: function_type.map(str::to_owned),
+        function_data: json!({"type": "code", "data": data}),
+        ..prompt("c", Value::Null)
+    }
+}
+
 #[tokio::test]
-async fn code_is_refused_and_so_are_kinds_that_do_not_run() {
-    let code = InvokedFunction { function_data: json!({"type": "code"}), ..prompt("c", Value::Null) };
-    let (result, _, _) = run(scripted(vec![]), call_of(code.clone(), Value::Null)).await;
-    let error = result.expect_err("code");
-    assert_eq!(
-        (error.kind, error.message.as_str()),
-        (InvokeErrorKind::NotServed, "code functions are not served by this version")
-    );
+async fn code_gives_its_value_and_its_console() {
+    let (result, events, _) = run(scripted(vec![]), call_of(code("\"0.45\"", None), json!(1))).await;
+    assert_eq!(result, Ok(json!("0.45")));
+    let console = InvokeEvent::Console { stream: "stdout", message: "ran".into() };
+    assert_eq!(events, [console, InvokeEvent::JsonDelta("\"0.45\"".into())]);
+    let (result, _, _) = run(scripted(vec![]), call_of(code("echo", Some("tool")), json!({"a": 1}))).await;
+    assert_eq!(result, Ok(json!({"a": 1})));
+}
+
+#[tokio::test]
+async fn scorers_receive_all_their_arguments_and_give_scores() {
+    let mut call = call_of(code("echo", Some("scorer")), json!({"output": 1}));
+    call.arguments.expected = json!(2);
+    let (result, _, _) = run(scripted(vec![]), call).await;
+    assert_eq!(result, Ok(json!({"output": 1, "expected": 2, "input": null, "metadata": null})));
+    let call = InvokeCall { scope: Some(scope()), ..call_of(code("{\"score\": 1}", Some("scorer")), json!({})) };
+    let (result, _, services) = run(scripted(vec![]), call).await;
+    assert_eq!(result, Ok(json!({"score": 1})));
+    assert_eq!(services.rows.lock().expect("no panic")[1]["scores"], json!({"c": 1.0}));
+    let (result, _, _) = run(scripted(vec![]), call_of(code("1.5", Some("scorer")), json!({}))).await;
+    assert_eq!(result.expect_err("no score").kind, InvokeErrorKind::Failed);
+}
+
+#[tokio::test]
+async fn the_error_of_code_is_in_its_span_with_its_stack() {
+    let call = InvokeCall { scope: Some(scope()), ..call_of(code("boom!", None), Value::Null) };
+    let (result, _, services) = run(scripted(vec![]), call).await;
+    let error = result.expect_err("an error");
+    assert_eq!((error.kind, error.message.as_str()), (InvokeErrorKind::Failed, "boom!"));
+    assert_eq!(services.rows.lock().expect("no panic")[1]["error"], "Error: boom!\nat f");
+}
+
+#[tokio::test]
+async fn code_is_a_tool_of_a_prompt_and_a_preprocessor_of_a_trace() {
     let mut data = prompt_data("q");
     data["tool_functions"] = json!([{"type": "function", "id": "c"}]);
-    let services = ScriptedServices { functions: vec![code], ..scripted(vec![]) };
-    let (result, _, _) = run(services, call_of(prompt("p", data), Value::Null)).await;
-    assert_eq!(result.expect_err("code").kind, InvokeErrorKind::NotServed);
+    let answers = vec![calls(&[("c", json!({"n": 2}))]), text("done")];
+    let services = ScriptedServices { functions: vec![code("echo", Some("tool"))], ..scripted(answers) };
+    let (result, _, services) = run(services, call_of(prompt("p", data), Value::Null)).await;
+    assert_eq!(result, Ok(json!("done")));
+    let messages = services.requests.lock().expect("no panic")[1].body["messages"].to_string();
+    assert!(messages.contains(r#"{\"n\":2}"#), "{messages}");
+    let spans =
+        vec![json!({"id": "1"}), json!({"id": "2", "span_attributes": {"purpose": "scorer"}}), json!({"id": "1"})];
+    let services = ScriptedServices { spans, ..scripted(vec![]) };
+    let reference = json!({"object_type": "project_logs", "object_id": "o", "root_span_id": "r"});
+    let input = json!({"trace_ref": reference});
+    let (result, _, _) = run(services, call_of(code("echo", Some("preprocessor")), input)).await;
+    assert_eq!(result, Ok(json!([{"id": "1"}])));
+}
+
+#[tokio::test]
+async fn kinds_that_do_not_run_are_refused() {
     let unknown = InvokedFunction::global("Nothing", "scorer");
     let (result, _, _) = run(scripted(vec![]), call_of(unknown, json!({}))).await;
     assert_eq!(result.expect_err("unknown").kind, InvokeErrorKind::NotFound);
+    let parameters = InvokedFunction { function_type: Some("parameters".into()), ..prompt("p", Value::Null) };
+    let (result, _, _) = run(scripted(vec![]), call_of(parameters, Value::Null)).await;
+    assert_eq!(result.expect_err("parameters").kind, InvokeErrorKind::Invalid);
 }

@@ -17,7 +17,7 @@ const INSTRUCTIONS: [&str; 2] = ["instructions", "system"];
 /// Returns the messages of a trace from its spans in order. Spans of scorers and repeated messages are omitted.
 pub fn thread_of_spans(spans: &[Value]) -> Vec<Value> {
     let (mut thread, mut known) = (Vec::new(), HashSet::new());
-    for span in spans.iter().filter(|span| !is_scorer(span)) {
+    for span in spans.iter().filter(|span| !is_scorer_span(span)) {
         for message in messages_of_span(span) {
             if thread.len() == THREAD_MESSAGES_MAX {
                 return thread;
@@ -30,7 +30,8 @@ pub fn thread_of_spans(spans: &[Value]) -> Vec<Value> {
     thread
 }
 
-fn is_scorer(span: &Value) -> bool {
+/// Returns whether a span belongs to a scorer.
+pub(crate) fn is_scorer_span(span: &Value) -> bool {
     let attributes = &span["span_attributes"];
     attributes["purpose"] == "scorer" || attributes["type"] == "score"
 }

@@ -64,9 +64,8 @@ impl Invoker {
         let mut tools = Vec::new();
         for (index, reference) in prompt.tool_functions.iter().enumerate() {
             let function = self.tool_function(reference, index).await?;
-            if function.kind()? == FunctionKind::Code {
-                return Err(InvokeError::code_is_not_served());
-            }
+            // A function that cannot be invoked is refused before the model is asked.
+            function.kind()?;
             tools.push((source_of(&function), Arc::new(ToolTarget::Function(Box::new(function)))));
         }
         let session = match prompt.mcp.is_empty() {

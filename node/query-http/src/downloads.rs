@@ -49,7 +49,7 @@ pub async fn file(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let (principal, body) = edge.identity.use_download_ticket(ticket, session).await?;
     let body: Map<String, Value> = serde_json::from_str(&body).map_err(Refusal::internal)?;
     let (name, asked) = download(body, &edge)?;
-    let caller = Caller { edge, principal, wait: wait_of(&request), temporary: None };
+    let caller = Caller { edge, principal, wait: wait_of(&request), temporary: None, invocation: None };
     let call = Call::by_ticket(caller, request).await?;
     answer(&ResponseTo { call: &call, began, attachment: Some(disposition(&name, asked.format)) }, asked).await
 }

@@ -346,7 +346,7 @@ impl Records {
     }
 
     /// Returns one page of stored records that the principal can read.
-    pub(crate) async fn listed(
+    pub async fn listed(
         &self,
         who: &Principal,
         kind: &'static Kind,

@@ -158,10 +158,6 @@ fn type_field(kind: &Kind) -> &'static str {
 /// Refuses a provider whose metadata has unusable certificates or a private key.
 pub(crate) fn check_provider(type_field: &str, body: &Body) -> Result<(), RecordsError> {
     let is_provider = body.get(type_field).and_then(Value::as_str).is_some_and(is_model_provider);
-    match body.get("metadata").and_then(Value::as_object) {
-        Some(metadata) if is_provider => {
-            check_tls(metadata).map_err(|why| RecordsError::BadRequest(format!("`{}`: {}", why.path, why.problem)))
-        }
-        _ => Ok(()),
-    }
+    let Some(metadata) = body.get("metadata").and_then(Value::as_object).filter(|_| is_provider) else { return Ok(()) };
+    check_tls(metadata).map_err(|why| RecordsError::BadRequest(format!("`{}`: {}", why.path, why.problem)))
 }

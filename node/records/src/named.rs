@@ -20,8 +20,7 @@ impl Records {
         kind: &'static Kind,
         body: &Map<String, Value>,
     ) -> Result<Value, RecordsError> {
-        let name = draft::text_of(body, "name")?;
-        let name = name.ok_or_else(|| RecordsError::BadRequest("`name` is missing".into()))?;
+        let name = draft::text_of(body, "name")?.ok_or_else(|| RecordsError::BadRequest("`name` is missing".into()))?;
         self.catalog.fresh().await?;
         let who = self.lister(who, draft::text_of(body, "org_name")?).await?;
         let missing = || RecordsError::NotFound(format!("no {} `{name}` is visible to this credential", kind.name));

@@ -148,6 +148,11 @@ impl Records {
         sealed.map(|sealed| self.opened(&sealed)).transpose()
     }
 
+    /// Returns the secret of a record, or `None` if it has none. It must not leave the node.
+    pub fn stored_secret(&self, kind: &Kind, record: &Record) -> Result<Option<Secret>, RecordsError> {
+        sealed_in(kind, record, &crate::draft::read(record)?)?.map(|value| self.opened(&value)).transpose()
+    }
+
     /// Decrypts a secret.
     pub(crate) fn opened(&self, value: &SealedValue) -> Result<Secret, RecordsError> {
         let opened = self.secrets.existing_data_key(value.to.org)?.open(&value.to, &value.sealed);

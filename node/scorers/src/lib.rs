@@ -34,6 +34,7 @@ pub use judges::{JUDGES, Judge, judge, judge_prompt};
 pub use model_call::{DefaultModels, ModelCall, ModelOperation};
 pub use native::{
     DIFF_DEPTH_MAX, LIST_ITEMS_MAX, SCHEMA_DEPTH_MAX, SCHEMA_PATTERN_STEPS_MAX, SCHEMA_STEPS_MAX, native_score,
+    schema_complaint,
 };
 pub use rag::STRICTNESS_MAX;
 pub use score::Score;

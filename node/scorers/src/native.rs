@@ -19,7 +19,7 @@ pub use json_diff::DIFF_DEPTH_MAX;
 pub use list_contains::LIST_ITEMS_MAX;
 pub(crate) use list_contains::contained;
 pub use schema_cost::{SCHEMA_DEPTH_MAX, SCHEMA_STEPS_MAX};
-pub use valid_json::SCHEMA_PATTERN_STEPS_MAX;
+pub use valid_json::{SCHEMA_PATTERN_STEPS_MAX, schema_complaint};
 
 /// Names of the scorers that an option may name.
 const PAIR_SCORERS: &str = "`Levenshtein`, `ExactMatch` or `NumericDiff`";

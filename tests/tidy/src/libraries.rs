@@ -35,7 +35,18 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("bincode", &["assay-storage-model"]),
     // The bench reads its own use of processor and memory; `assay dev` asks the nodes it started to stop; a socket that
     // takes connections is closed apart from the server that has it.
-    ("rustix", &["assay-storage-disk", "assay-storage-threads", "assay-bench", "assay", "assay-node-http"]),
+    // A sandboxed process restricts itself, and is ended with its group.
+    (
+        "rustix",
+        &[
+            "assay-storage-disk",
+            "assay-storage-threads",
+            "assay-bench",
+            "assay",
+            "assay-node-http",
+            "assay-node-sandbox",
+        ],
+    ),
     // Names of content, fingerprints of keys, of rules of rate limiting, and of requests that may be sent twice; which rows a
     // sample has; the order of upstreams; keys of cached responses.
     (
@@ -43,6 +54,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
         &[
             "assay-storage-blobs",
             "assay-node-auth",
+            "assay-node-identity",
+            "assay-node-runner",
             "assay-node-secrets",
             "assay-node-http",
             "assay-node-limits",
@@ -55,6 +68,14 @@ const LIBRARIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("chacha20poly1305", &["assay-node-secrets"]),
+    // What closes a sandbox, and the numbers of system calls for it.
+    ("landlock", &["assay-node-sandbox"]),
+    ("seccompiler", &["assay-node-sandbox"]),
+    ("libc", &["assay-node-sandbox"]),
+    ("nix", &["assay-node-sandbox"]),
+    ("zip", &["assay-node-bundles"]),
+    ("rquickjs", &["assay-node-quickjs"]),
+    ("oxc_parser", &["assay-node-typescript"]),
     ("lz4_flex", &["assay-storage-segments"]),
     // Checksums of files; and those of event streams, which Bedrock sends.
     ("crc32fast", &["assay-node-dialects-converse", "assay-storage-log"]),

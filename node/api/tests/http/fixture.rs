@@ -20,6 +20,7 @@ use assay_node_models::catalog::Catalog;
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
 use assay_node_records::{Founding, Records};
+use assay_node_runner::CodeHost;
 use assay_node_secrets::{Keyring, Secret, VaultKey};
 use assay_storage_model::NodeId;
 use bytes::Bytes;
@@ -119,6 +120,7 @@ impl Fixture {
                 admin,
                 provider: None,
                 gateway: gateway(&records, settings),
+                code: CodeHost::off(dir.path().join("functions")),
                 console: Console {
                     config: ConsoleConfig { operators: vec![OWNER.into()], ..ConsoleConfig::default() },
                     cluster: "0a1b2c3d".into(),

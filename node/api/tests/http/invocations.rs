@@ -216,16 +216,12 @@ fn a_prompt_uses_prompts_and_global_functions_as_tools() {
         "{events}"
     );
     assert!(events.contains("event: text_delta\ndata: \"results: echo: weather in Paris\""), "{events}");
-    // code is not run
+    // this server runs no code
     let code = json!({"type": "code", "data": {"type": "inline", "code": "x",
         "runtime_context": {"runtime": "node", "version": "20"}}});
     let code = scripted.function("code", json!({"function_data": code, "function_type": "tool"}));
-    let refused = scripted.invoke(&json!({"function_id": code["id"], "input": 1})).refused(501);
-    assert_eq!(refused, "code functions are not served by this version");
-    let mut data = prompt_data("{{input}}");
-    data["tool_functions"] = json!([{"type": "function", "id": code["id"]}]);
-    let refused = scripted.invoke(&json!({"inline_prompt": data, "input": 1})).refused(501);
-    assert_eq!(refused, "code functions are not served by this version");
+    let refused = scripted.invoke(&json!({"function_id": code["id"], "input": 1})).refused(400);
+    assert_eq!(refused, "this server runs no code functions: functions.code is off");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use actix_web::web::{Data, Payload, Query};
 use actix_web::{FromRequest, HttpMessage, HttpRequest};
 use assay_node_auth::{Asker, Principal, Secret, TemporaryGrant};
 use assay_node_connections::{Connection, Owner};
-use assay_node_identity::ModelCaller;
+use assay_node_identity::{InvocationGrant, ModelCaller};
 use assay_node_objects::{Objects, Patience};
 use assay_node_query::{Queries, Who};
 use futures::future::LocalBoxFuture;
@@ -24,6 +24,7 @@ use uuid::Uuid;
 use crate::requests::admission::Applicant;
 use crate::requests::body::{self, Body};
 use crate::requests::console_session::session_value;
+use crate::requests::function_access::{NOT_OPEN_TO_FUNCTIONS, is_open_to_functions};
 use crate::requests::wait::Wait;
 use crate::responses::refusal::{ErrorKind, Refusal};
 use crate::server::edge::Edge;
@@ -44,6 +45,8 @@ pub struct Caller {
     pub wait: Wait,
     /// Terms of a temporary credential. Only a [`ModelClientCall`] has them; other handlers refuse such a credential.
     pub temporary: Option<TemporaryGrant>,
+    /// Invocation of the function that calls, if it is one.
+    pub invocation: Option<InvocationGrant>,
 }
 
 /// Kinds of credentials that a handler accepts.
@@ -80,19 +83,22 @@ impl Caller {
         let wanted = header_text(IMPERSONATE, said.impersonate)?;
         let named = (org_name.as_deref(), wanted.as_deref());
         let lasting = |principal| ModelCaller { principal, temporary: None };
+        let mut invocation = None;
         let ModelCaller { principal, temporary } = match (said.session, accepted) {
             (Some(value), _) => lasting(edge.identity.authenticate_console_session(value, named.0, named.1).await?),
             (None, AcceptedCredentials::WithTemporary) => {
                 let secret = bearer(said.authorization)?;
+                invocation = edge.identity.invocation_of(secret.expose());
                 edge.identity.authenticate_model_caller(secret.expose(), named.0, named.1).await?
             }
             (None, AcceptedCredentials::Lasting) => {
                 let secret = bearer(said.authorization)?;
+                invocation = edge.identity.invocation_of(secret.expose());
                 lasting(edge.identity.authenticate_as(secret.expose(), named.0, named.1).await?)
             }
         };
         Span::current().record("principal", tracing::field::display(principal.user));
-        Ok(Caller { edge, principal, wait, temporary })
+        Ok(Caller { edge, principal, wait, temporary, invocation })
     }
 
     /// Returns the deadline for waiting writes, and the credential that they count against.
@@ -314,7 +320,11 @@ impl Call {
         if let Some(connection) = request.conn_data::<Arc<Connection>>() {
             caller.on(connection)?;
         }
-        caller.admit(request.method().as_str(), request.match_info().as_str()).await?;
+        let (method, path) = (request.method().as_str(), request.match_info().as_str());
+        if caller.invocation.is_some() && !is_open_to_functions(method, path) {
+            return Err(Refusal::new(ErrorKind::Forbidden, NOT_OPEN_TO_FUNCTIONS));
+        }
+        caller.admit(method, path).await?;
         Ok(Call { caller, request })
     }
 

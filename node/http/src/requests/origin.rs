@@ -4,6 +4,10 @@
 
 use std::net::IpAddr;
 
+use crate::requests::caller::{Call, FORWARDED_PROTO};
+use crate::responses::refusal::Refusal;
+use crate::web::header;
+
 /// Upper bound of a host with its port. Host names are shorter.
 const HOST_BYTES_MAX: usize = 260;
 
@@ -56,6 +60,27 @@ pub fn is_of_this_network(host: &str) -> bool {
 /// Returns whether a byte may occur in a host name, an address or a port.
 pub fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte)
+}
+
+/// Returns the origin under which clients reach this server, for URLs in responses.
+pub fn origin_of(call: &Call) -> Result<String, Refusal> {
+    if let Some(origin) = call.edge.config.public_origin() {
+        return Ok(origin.to_owned());
+    }
+    let text = |name: &str| call.request.headers().get(name).and_then(|value| value.to_str().ok());
+    let is_tls = call.edge.config.tls.is_some();
+    let host = text(header::HOST.as_str());
+    // With TLS, the caller has verified the name against this server's certificate.
+    if !is_tls && host.is_some_and(|host| !is_of_this_network(host)) {
+        return Err(Refusal::bad(
+            "this server does not trust the domain in `Host`, so it cannot make URLs with it. Set `http.public_url` \
+             to the origin that clients use, or address the server by its IP address",
+        ));
+    }
+    let origin = of_caller(host, is_tls, text(FORWARDED_PROTO));
+    origin.ok_or_else(|| {
+        Refusal::bad("the `Host` header has no host, so the server cannot make a URL: send a `Host` header")
+    })
 }
 
 #[cfg(test)]

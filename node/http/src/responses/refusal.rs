@@ -18,7 +18,7 @@ use assay_node_records::RecordsError;
 use assay_storage_model::NotWritten;
 use assay_storage_model::event::RowError;
 use assay_storage_model::xact::NotAnXact;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::responses::response_headers::ResponseHeaders;
 
@@ -161,12 +161,14 @@ pub struct Refusal {
     pub is_final: bool,
     /// Headers of the response, set if the edge itself refuses the request.
     pub headers: Option<Box<ResponseHeaders>>,
+    /// Further members of the body, such as the error of a function.
+    pub details: Option<Box<Value>>,
 }
 
 impl Refusal {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Refusal {
         let message = message.into();
-        Refusal { kind, message, allow: None, retry_after_seconds: None, is_final: false, headers: None }
+        Refusal { kind, message, allow: None, retry_after_seconds: None, is_final: false, headers: None, details: None }
     }
 
     pub fn bad(message: impl Into<String>) -> Refusal {
@@ -211,7 +213,12 @@ impl Refusal {
     /// Returns the body of the response (client-wire.md 11.2).
     pub fn body(&self, trace: &str, path: &str) -> String {
         let (code, message) = (self.kind.name(), &self.message);
-        json!({"Code": code, "Message": message, "InternalTraceId": trace, "Path": path, "Service": "api"}).to_string()
+        let mut body =
+            json!({"Code": code, "Message": message, "InternalTraceId": trace, "Path": path, "Service": "api"});
+        if let (Value::Object(members), Some(Value::Object(details))) = (&mut body, self.details.as_deref()) {
+            members.extend(details.clone());
+        }
+        body.to_string()
     }
 }
 

@@ -26,6 +26,7 @@ use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_records::Records;
+use assay_node_runner::CodeHost;
 use futures::FutureExt;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -66,6 +67,8 @@ pub struct Edge {
     pub(crate) admin: Option<AdminListener>,
     pub logins: Option<LoginGate>,
     pub gateway: Gateway,
+    /// Code functions.
+    pub code: CodeHost,
     pub console: Console,
     calls_models: fn(&str) -> bool,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
@@ -90,6 +93,7 @@ impl Edge {
             admin: app.admin.map(AdminListener::new),
             logins: app.provider.map(LoginGate::new),
             gateway: app.gateway,
+            code: app.code,
             console: app.console,
             calls_models: app.services.calls_models,
             health: app.health,
@@ -353,6 +357,7 @@ mod tests {
                 Catalog::built_in().clone(),
                 Handle::current(),
             )),
+            code: CodeHost::off(dir.path().join("functions")),
             console: console(&cluster),
             services: Services {
                 api: |_| {},

@@ -13,6 +13,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_w
 use crate::config::HttpConfig;
 use crate::server::admin::AdminConfig;
 
+/// Address at which functions of this node call the API, on a free port.
+const FUNCTIONS_ADDRESS: &str = "127.0.0.1:0";
+
 /// Reserved addresses of all configured listeners.
 #[derive(Debug)]
 pub struct Sockets {
@@ -20,6 +23,8 @@ pub struct Sockets {
     pub(crate) metrics: Option<Reserved>,
     pub(crate) admin: Option<Reserved>,
     pub(crate) otlp: Option<Reserved>,
+    /// Listener for the functions of this node, on the machine itself and without TLS.
+    pub(crate) functions: Reserved,
 }
 
 impl Sockets {
@@ -34,6 +39,7 @@ impl Sockets {
             metrics: named(&http.metrics_listen, "http.metrics_listen")?,
             admin: named(&admin.listen, "admin.listen")?,
             otlp: reserve_otlp(http)?,
+            functions: Reserved::take(FUNCTIONS_ADDRESS, "the listener for functions")?,
         })
     }
 }

@@ -55,6 +55,25 @@ fn fits(value: &Value, schema: &Value, package: AutoevalsPackage) -> Result<bool
     Ok(validator.is_valid(value))
 }
 
+/// Checks a value by a JSON Schema. The error names the first place that does not fit.
+///
+/// # Errors
+/// The text tells which member is wrong, or why the schema itself is not valid.
+pub fn schema_complaint(value: &Value, schema: &Value) -> Result<(), String> {
+    schema_cost::check(NAME, schema, value).map_err(|why| why.to_string())?;
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(SCHEMA_PATTERN_STEPS_MAX);
+    let options = jsonschema::options().should_validate_formats(false).with_pattern_options(patterns);
+    let validator = options.build(schema).map_err(|error| {
+        let reason: String = error.to_string().chars().take(REASON_CHARACTERS_MAX).collect();
+        format!("the schema is not valid: {reason}")
+    })?;
+    validator.validate(value).map_err(|error| {
+        let reason: String = error.to_string().chars().take(REASON_CHARACTERS_MAX).collect();
+        let place = error.instance_path().to_string();
+        if place.is_empty() { reason } else { format!("`{place}`: {reason}") }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -3,6 +3,7 @@
 
 mod access;
 mod cases;
+mod code;
 mod data;
 mod malformed;
 mod operation;

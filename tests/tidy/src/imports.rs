@@ -97,6 +97,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-quickjs", &["assay-node-runtimes"]),
     ("assay-node-bundles", &[]),
     ("assay-node-runner", &["assay-node-bundles", "assay-node-limits", "assay-node-runtimes", "assay-node-sandbox"]),
+    ("assay-node-evaluations", &["assay-node-comparison", "assay-node-scorers"]),
+    ("assay-node-online-scoring", &["assay-node-scorers"]),
     ("assay-node-invocations", &["assay-node-prompts", "assay-node-scorers"]),
     ("assay-node-shapes", &[]),
     ("assay-node-models", &[]),

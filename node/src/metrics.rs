@@ -9,6 +9,7 @@ use assay_node_budgets::Budgets;
 use assay_node_egress::EgressClient;
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
+use assay_node_runner::CodeHost;
 use assay_storage_model::ShardId;
 
 /// One family: name, help, type, value.
@@ -17,14 +18,14 @@ struct Gauge(&'static str, &'static str, &'static str, f64);
 pub fn source(
     cluster: &Arc<Cluster>,
     (objects, queries): (&Objects, &Queries),
-    (outbound, budgets): (&EgressClient, &Budgets),
+    (outbound, budgets, code): (&EgressClient, &Budgets, &CodeHost),
 ) -> Arc<dyn Fn() -> String + Send + Sync> {
     let (cluster, objects, queries) = (Arc::clone(cluster), objects.clone(), queries.clone());
-    let (outbound, budgets) = (outbound.clone(), budgets.clone());
+    let (outbound, budgets, code) = (outbound.clone(), budgets.clone(), code.clone());
     Arc::new(move || {
         let mut text = String::new();
         let families = store(&cluster).into_iter().chain(certificate(&cluster)).chain(actors(&objects));
-        let families = families.chain(of_queries(&queries)).chain(of_outbound(&outbound));
+        let families = families.chain(of_queries(&queries)).chain(of_outbound(&outbound)).chain(of_code(&code));
         for Gauge(name, help, kind, value) in families {
             // Writing to a string cannot fail.
             let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
@@ -57,6 +58,18 @@ fn of_queries(queries: &Queries) -> [Gauge; 8] {
             "gauge",
             counts.jobs.bytes as f64,
         ),
+    ]
+}
+
+/// Returns the counts of code functions, which are 0 before the first one runs.
+fn of_code(code: &CodeHost) -> [Gauge; 4] {
+    let counts = code.runner_if_ready().map(|runner| runner.reading()).unwrap_or_default();
+    let counter = |name, help, value: u64| Gauge(name, help, "counter", value as f64);
+    [
+        counter("assay_function_calls_total", "Calls of code functions that got a slot.", counts.calls),
+        counter("assay_function_failures_total", "Calls of code functions without a value.", counts.failures),
+        counter("assay_function_starts_total", "Sandboxes that were started for code functions.", counts.starts),
+        Gauge("assay_function_idle_workers", "Workers that wait for another call.", "gauge", counts.idle as f64),
     ]
 }
 

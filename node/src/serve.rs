@@ -123,7 +123,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         objects: objects.clone(),
         queries: queries.clone(),
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
-        metrics: metrics::source(&cluster, (&objects, &queries), (&outbound, &budgets)),
+        metrics: metrics::source(&cluster, (&objects, &queries), (&outbound, &budgets, &code)),
         config: config.http.clone(),
         rates: rate_limiter(&config, &cluster)?,
         quotas: Quotas::new(config.limits.quotas.clone(), ClusterUsage::start(&cluster, &config.limits.quotas)),

@@ -11,9 +11,14 @@ pub fn operations() -> Vec<Operation> {
     let of = |method, path: &str, summary: &str| Operation::new(method, path, "Console", summary);
     let maybe = json!({"type": "string", "nullable": true});
     let flag = json!({"type": "boolean"});
+    let interpreter = json!({"type": "object", "required": ["runtime", "version"],
+        "properties": {"runtime": text(), "version": text()}});
+    let code = json!({"type": "object", "nullable": true, "required": ["setting", "strength", "interpreters", "missing"],
+        "properties": {"setting": text(), "strength": maybe, "interpreters": {"type": "array", "items": interpreter},
+            "missing": {"type": "array", "items": text()}}});
     let about = json!({
         "type": "object",
-        "required": ["version", "node", "cluster", "served", "sign_in", "first_key", "has_rows", "secure", "limits"],
+        "required": ["version", "node", "cluster", "served", "sign_in", "first_key", "has_rows", "secure", "limits", "code"],
         "properties": {
             "version": text(), "node": text(), "cluster": text(), "served": {"type": "array", "items": text()},
             "sign_in": {
@@ -23,6 +28,7 @@ pub fn operations() -> Vec<Operation> {
             "first_key": maybe, "has_rows": {"type": "boolean", "nullable": true},
             "secure": flag,
             "limits": {"type": "object", "required": ["body_bytes"], "properties": {"body_bytes": {"type": "integer"}}},
+            "code": code,
         },
     });
     let count = json!({"type": "integer"});

@@ -46,18 +46,38 @@ const ONE_BY_ONE_MAX: usize = 64;
 const NEWEST_AT_ONCE: usize = 8;
 const FIRST_KEY: &str = "The server printed the first key when it was started for the first time.";
 
+/// Returns the sandbox and the interpreters of code functions, or null before the server has tried them.
+fn code_functions(edge: &Edge, is_operator: bool) -> Value {
+    let Some(runner) = edge.code.runner_if_ready() else { return Value::Null };
+    let report = runner.report();
+    let interpreters = report.interpreters.iter();
+    let interpreters: Vec<Value> =
+        interpreters.map(|(runtime, version)| json!({"runtime": runtime, "version": version})).collect();
+    // What is missing tells about the machine.
+    let missing = if is_operator { report.missing } else { Vec::new() };
+    json!({
+        "setting": report.setting,
+        "strength": report.strength.map(|strength| strength.name()),
+        "interpreters": interpreters,
+        "missing": missing,
+    })
+}
+
 /// Handles `GET /console/about`.
 ///
-/// Without a session, the response contains only public facts: no organization names and no counts.
+/// Without a session or a credential, the response contains only public facts: no organization names and no counts.
 pub async fn about(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
     let is_private = is_secure(&request, &edge) || host.is_some_and(is_loopback);
     let mut served = SERVED.to_vec();
+    let mut code = Value::Null;
     let has_rows = match signed_in(request, &edge).await? {
         Some(call) => {
-            if is_operator(&edge.console, &call.principal) {
+            let is_operator = is_operator(&edge.console, &call.principal);
+            if is_operator {
                 served.push(FOR_OPERATORS);
             }
+            code = code_functions(&edge, is_operator);
             Some(has_rows(&call).await?)
         }
         None => None,
@@ -76,14 +96,16 @@ pub async fn about(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
         "has_rows": has_rows,
         "secure": is_private,
         "limits": {"body_bytes": edge.config.body_bytes_max},
+        "code": code,
     }))
 }
 
-/// Returns the call of the request's session, or `None` if the session has ended.
+/// Returns the call of the request's session or credential, or `None` if it has ended.
 ///
 /// The page of an ended session still needs the ways to sign in.
 async fn signed_in(request: HttpRequest, edge: &Edge) -> Result<Option<Call>, Refusal> {
-    if session_value(&request, edge)?.is_none() {
+    let has_credential = request.headers().contains_key(header::AUTHORIZATION);
+    if !has_credential && session_value(&request, edge)?.is_none() {
         return Ok(None);
     }
     match Call::of(request).await {

@@ -32,6 +32,7 @@ pub mod worker;
 
 pub use assay_node_bundles as bundles;
 pub use assay_node_runtimes as runtimes;
+pub use assay_node_sandbox as sandbox;
 pub use assay_node_sandbox::{CodeSetting, STAGE_COMMAND, SandboxStrength, run_stage};
 
 pub use admission::FUNCTION_SLOTS;

@@ -30,6 +30,8 @@ use crate::settings::{FunctionNetwork, FunctionSettings};
 use crate::tunnel::{TunnelDialer, WorkerTunnel};
 use crate::worker::{CallLimits, Worker, WorkerFiles};
 
+/// Upper bound of the calls around a call.
+const NESTED_DEPTH_MAX: usize = 5;
 /// Upper bound of the calls of one worker.
 const CALLS_MAX: u32 = 100;
 /// Interval between two looks at idle workers.
@@ -103,8 +105,8 @@ pub struct CodeCall {
     pub call: FunctionCall,
     pub time_max: Duration,
     pub events: Option<mpsc::Sender<CodeEvent>>,
-    /// Whether another call waits for this one in its own slot.
-    pub is_nested: bool,
+    /// Number of calls around this one, which wait for it in their own slots.
+    pub depth: usize,
 }
 
 /// Value of a call.
@@ -156,7 +158,8 @@ pub struct CodeRunner {
     settings: FunctionSettings,
     directory: PathBuf,
     dialer: Arc<dyn TunnelDialer>,
-    admission: FunctionAdmission,
+    /// Slots by depth. A call waits only for deeper ones, so calls within each other cannot block each other.
+    admissions: Vec<FunctionAdmission>,
     sandbox: SandboxReport,
     strength: Option<SandboxStrength>,
     spawner: Option<Spawner>,
@@ -186,12 +189,14 @@ impl CodeRunner {
         let spawner = strength.map(|_| Spawner::start(sandbox.host.clone())).transpose()?;
         let missing = sandbox.missing.iter().cloned().chain(problems).collect();
         let idle = IdlePool::new(settings.idle_max, Duration::from_secs(settings.idle_seconds));
-        let admission = FunctionAdmission::new(settings.slots(), settings.waiting_max, refusals);
+        let slots = |depth: usize| if depth == 0 { settings.slots() } else { settings.slots().div_ceil(2) };
+        let admission = |depth| FunctionAdmission::new(slots(depth), settings.waiting_max, refusals);
+        let admissions = (0..=NESTED_DEPTH_MAX).map(admission).collect();
         let runner = Arc::new(CodeRunner {
             settings,
             directory,
             dialer: Arc::clone(dialer),
-            admission,
+            admissions,
             sandbox,
             strength,
             spawner,
@@ -256,7 +261,7 @@ impl CodeRunner {
 
     /// Returns the name and the state of the slots.
     pub fn slots(&self) -> (&'static str, Reading) {
-        self.admission.reading()
+        self.admissions[0].reading()
     }
 
     /// Returns whether this node can run code of a runtime and a version. The error says what is missing.
@@ -292,7 +297,7 @@ impl CodeRunner {
     pub async fn call(&self, call: CodeCall) -> Result<CodeOutcome, CodeError> {
         let (strength, interpreter) = self.chosen(call.unit.wanted())?;
         let until = Instant::now() + call.time_max;
-        let _slot = self.slot(&call.owner, call.is_nested, until).await?;
+        let _slot = self.slot(&call.owner, call.depth, until).await?;
         let began = Instant::now();
         self.counts.calls.fetch_add(1, Ordering::Relaxed);
         let result = self.run(call, strength, interpreter, until).await;
@@ -305,16 +310,11 @@ impl CodeRunner {
         }
     }
 
-    async fn slot(
-        &self,
-        owner: &WorkerOwner,
-        is_nested: bool,
-        until: Instant,
-    ) -> Result<Option<FunctionSlot>, CodeError> {
-        if is_nested {
-            return Ok(None);
-        }
-        self.admission.enter(Holder::new(owner.organization, owner.principal), until).await.map(Some)
+    async fn slot(&self, owner: &WorkerOwner, depth: usize, until: Instant) -> Result<FunctionSlot, CodeError> {
+        let admission = self.admissions.get(depth).ok_or_else(|| {
+            CodeError::NotRun(format!("functions call each other more than {NESTED_DEPTH_MAX} levels deep"))
+        })?;
+        admission.enter(Holder::new(owner.organization, owner.principal), until).await
     }
 
     async fn run(
@@ -372,7 +372,7 @@ impl CodeRunner {
         };
         let (strength, interpreter) = self.chosen(unit.wanted())?;
         let until = Instant::now() + time_max;
-        let _slot = self.slot(owner, false, until).await?;
+        let _slot = self.slot(owner, 0, until).await?;
         let mut worker = self.start_worker(owner, unit, strength, interpreter).await?;
         let limits = CallLimits { until, time_max, events: None };
         let CodeSource::Bundle { path, .. } = self.source(unit, strength) else {

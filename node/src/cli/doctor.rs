@@ -4,6 +4,7 @@
 //! keyed stores, which are small, are copied to a temporary directory and opened there. The order is the order of
 //! trust: whose directory this is, the log, what each group has kept, whether the log goes on from there, the blobs.
 
+mod code_functions;
 mod directory_copy;
 mod finding;
 mod groups;
@@ -42,6 +43,7 @@ pub fn examine(dir: &Path) -> Report {
         check_group(&disk, &group, &log, &mut report);
     }
     check_blobs(&disk, dir, &mut report);
+    code_functions::examine(&mut report);
     report
 }
 

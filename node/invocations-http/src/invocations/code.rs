@@ -22,8 +22,6 @@ use super::spans::target_of;
 
 /// Upper bound of the events of a function that wait for their reader.
 const EVENTS_WAITING_MAX: usize = 64;
-/// Upper bound of invocations within each other.
-const DEPTH_MAX: u32 = 5;
 
 /// Checks an input by the schema of the function's parameters (F-16).
 pub(super) fn check_input(function: &InvokedFunction, input: &Value) -> Result<(), InvokeError> {
@@ -43,10 +41,6 @@ pub(super) async fn run(
 ) -> Result<Value, InvokeError> {
     let caller = services.caller();
     let host = &caller.edge.code;
-    if caller.invocation.is_some_and(|around| around.depth + 1 > DEPTH_MAX) {
-        let why = format!("functions call each other more than {DEPTH_MAX} levels deep");
-        return Err(InvokeError::invalid(why));
-    }
     let CodeRequest { function, form, input, trace, scope } = request;
     let runner = host.runner().await.map_err(invoke_error)?;
     let unit = units::of_function(services, &function).await?;
@@ -69,7 +63,7 @@ pub(super) async fn run(
         variables,
         time_max,
         events: None,
-        is_nested: caller.invocation.is_some(),
+        depth: caller.invocation.map_or(0, |around| around.depth as usize + 1),
     };
     let ran = with_events(runner, call, output).await;
     // The credential ends with the call, and the bundle may be removed after it.

@@ -21,6 +21,7 @@ fn inline_code_runs_in_both_languages() {
     variables(&node);
     stored_functions_with_schemas(&node);
     traces(&node);
+    calls_within_calls(&node);
 }
 
 fn values(node: &CodeNode) {
@@ -225,4 +226,20 @@ fn traces(node: &CodeNode) {
     assert_eq!(node.value(&with(javascript(code, input.clone()), scorer())), json!([1, "hi", true, "root"]));
     let code = "async def handler(output, trace):\n    spans = await trace.get_spans(span_type=['llm'])\n    return [len(spans), output]";
     assert_eq!(node.value(&with(python(code, input), scorer())), json!([1, "a"]));
+}
+
+/// Functions call functions with their credential, but not without end.
+fn calls_within_calls(node: &CodeNode) {
+    let code = "async function handler({n}) {\n  if (n === 0) return 0;\n  \
+        const {BRAINTRUST_API_URL: url, BRAINTRUST_API_KEY: key} = process.env;\n  \
+        const body = JSON.stringify({project_name: 'p', slug: 'within', input: {n: n - 1}});\n  \
+        const answer = await fetch(url + '/function/invoke', {method: 'POST', body, headers: {Authorization: `Bearer ${key}`, 'Content-Type': 'application/json'}});\n  \
+        const value = await answer.json();\n  return answer.ok ? value + 1 : value.Message;\n}";
+    let function = json!({"project_id": node.project, "name": "within", "slug": "within", "function_data": {"type": "code",
+        "data": {"type": "inline", "runtime_context": {"runtime": "node", "version": "20"}, "code": code}}});
+    call(&node.server.url, "POST", "/v1/function", &function).expect("a function");
+    let call = |n: u32| node.value(&json!({"project_name": "p", "slug": "within", "input": {"n": n}}));
+    assert_eq!(call(3), json!(3));
+    let refused = call(9);
+    assert!(refused.as_str().is_some_and(|why| why.contains("more than 5 levels deep")), "{refused}");
 }

@@ -23,6 +23,8 @@ const CONNECTIONS_MAX: usize = 64;
 const LINE_BYTES_MAX: usize = 300;
 /// Upper bound of the time in which a function names the host.
 const LINE_TIME_MAX: Duration = Duration::from_secs(30);
+/// Time that a refused connection stays open for the first byte of its request.
+const REFUSED_TIME: Duration = Duration::from_millis(500);
 /// Upper bound of refusals that wait to be told.
 const NOTES_MAX: usize = 16;
 
@@ -142,7 +144,12 @@ impl Connector {
                 // A broken connection is seen by both ends.
                 let _ = copy_bidirectional(&mut stream, &mut outside).await;
             }
-            Err(refusal) => self.tell(format!("connection to {host}:{port} refused: {refusal}")),
+            Err(refusal) => {
+                self.tell(format!("connection to {host}:{port} refused: {refusal}"));
+                // `fetch` of Node.js never ends if its connection closes before it has sent the request.
+                let mut request = [0; 1];
+                let _ = timeout(REFUSED_TIME, stream.read(&mut request)).await;
+            }
         }
     }
 

@@ -63,6 +63,8 @@ fn files(node: &CodeNode) {
         'signal': lambda: os.kill(-1, 9) and 'sent',\n        'user': lambda: os.setuid(0) or 'root',\n    }.items()}";
     let Value::Object(attempts) = node.value(&python(code, json!({"data": "/var/lib"}))) else { panic!("an object") };
     assert!(attempts.len() > 10);
+    let code = "const handler = async () => { try { await fetch('http://10.0.0.1/'); return 'sent' } catch { return 'refused' } }";
+    assert_eq!(node.value(&javascript(code, json!(1))), "refused");
     for (name, result) in attempts {
         // A refused connection is closed before it has a byte.
         assert!(result.is_null() || result == "" || result == "b''", "{name}: {result}");

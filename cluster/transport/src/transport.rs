@@ -192,7 +192,7 @@ impl Transport {
 
     /// Opens a stream and returns with the first chunk, or at the end of an empty stream.
     ///
-    /// Each chunk has the time limit `call.within`. The sender waits while the caller does not read.
+    /// `call.within` limits the time of each chunk. The sender waits while the caller does not read.
     pub async fn stream(&self, to: NodeId, call: Call) -> Result<ByteStream, CallError> {
         let peer = self.peer(to)?;
         let _under_way = self.inner.calls.begin();

@@ -352,7 +352,7 @@ fn console_output_above_the_limit_is_dropped_with_a_note() {
 }
 
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement, on demand"]
 fn warm_calls_are_fast() {
     let code = "function handler({ input }) { return { score: input.length } }";
     const CALLS: usize = 2_000;

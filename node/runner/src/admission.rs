@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use assay_node_limits::{Budget, Holder, Reading, Refusals, Refused, Reservation};
+use assay_node_limits::{Budget, Holder, Refusals, Refused, Reservation};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
@@ -49,11 +49,6 @@ impl FunctionAdmission {
             waiting_max,
             organizations: Mutex::default(),
         }
-    }
-
-    /// Returns the name and the state of the slots.
-    pub fn reading(&self) -> (&'static str, Reading) {
-        (self.slots.name(), self.slots.reading())
     }
 
     /// Waits for a slot until a deadline. Dropping the future leaves the queue.

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{fs, io};
 
-use assay_node_limits::{Holder, Reading, Refusals};
+use assay_node_limits::{Holder, Refusals};
 use assay_node_runtimes::{
-    BundleList, BundleLocation, CallOutput, CodeSource, FromWorker, FunctionCall, FunctionLoad, ListedEvaluators,
-    NODE_MODULES_VARIABLE, RUNTIME_FILES, RuntimeKind, SourceLanguage, TUNNEL_VARIABLE, ToWorker,
+    BundleLocation, CallOutput, CodeSource, FunctionCall, FunctionLoad, NODE_MODULES_VARIABLE, RUNTIME_FILES,
+    RuntimeKind, SourceLanguage, TUNNEL_VARIABLE,
 };
 use assay_node_sandbox::spawner::SpawnError;
 use assay_node_sandbox::{JailBind, JailPlan, SandboxReport, SandboxStrength, Spawner, probe};
@@ -259,11 +259,6 @@ impl CodeRunner {
         }
     }
 
-    /// Returns the name and the state of the slots.
-    pub fn slots(&self) -> (&'static str, Reading) {
-        self.admissions[0].reading()
-    }
-
     /// Returns whether this node can run code of a runtime and a version. The error says what is missing.
     pub fn can_run(&self, wanted: WantedVersion<'_>) -> Result<(), CodeError> {
         self.chosen(wanted).map(|_| ())
@@ -356,33 +351,6 @@ impl CodeRunner {
             if !worker.is_restless() {
                 return Some(worker);
             }
-        }
-    }
-
-    /// Lists the evaluators of a bundle, in a worker of its own.
-    pub async fn list(
-        &self,
-        owner: &WorkerOwner,
-        unit: &CodeUnit,
-        environment: BTreeMap<String, String>,
-        time_max: Duration,
-    ) -> Result<ListedEvaluators, CodeError> {
-        let CodeUnit::Bundle { .. } = unit else {
-            return Err(CodeError::NotRun("only bundles have evaluators".to_owned()));
-        };
-        let (strength, interpreter) = self.chosen(unit.wanted())?;
-        let until = Instant::now() + time_max;
-        let _slot = self.slot(owner, 0, until).await?;
-        let mut worker = self.start_worker(owner, unit, strength, interpreter).await?;
-        let limits = CallLimits { until, time_max, events: None };
-        let CodeSource::Bundle { path, .. } = self.source(unit, strength) else {
-            return Err(CodeError::NotRun("only bundles have evaluators".to_owned()));
-        };
-        let list = ToWorker::List(BundleList { path, environment });
-        worker.ready(&limits).await?;
-        match worker.ask(&list, &limits).await? {
-            FromWorker::Listed(listed) => Ok(listed),
-            _ => Err(CodeError::Node("the worker of a bundle did not list its evaluators".to_owned())),
         }
     }
 

@@ -58,21 +58,19 @@ impl Engine {
         self.in_context(code, console, |_, _, _| Ok(()))
     }
 
-    /// Calls the handler of `code` with the elements of the JSON array `inputs`. Returns the result as JSON.
+    /// Calls the handler of `code` with each list of arguments in the JSON array `lists`. Returns the result as JSON.
     ///
-    /// The result is that of the first element, or the list of all results if `is_list` is set.
+    /// The result is that of the first call, or the list of all results if `is_list` is set.
     pub fn call(
         &self,
         code: &HandlerCode,
-        inputs: &str,
+        lists: &str,
         is_list: bool,
         console: Rc<dyn ConsoleSink>,
     ) -> Result<String, WorkerFailure> {
         self.in_context(code, console, |ctx, harness, handler| {
-            let promise: Promise<'_> = harness
-                .call
-                .call((handler, inputs, is_list))
-                .map_err(|error| self.thrown(ctx, error, harness, code))?;
+            let promise: Promise<'_> =
+                harness.call.call((handler, lists, is_list)).map_err(|error| self.thrown(ctx, error, harness, code))?;
             let settled = self.settle(ctx, &promise)?;
             let text = settled.map_err(|error| self.thrown(ctx, error, harness, code))?;
             if text.len() > RESULT_BYTES_MAX {

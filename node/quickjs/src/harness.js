@@ -15,6 +15,7 @@
     'globalThis', 'isFinite', 'isNaN', 'parseFloat', 'parseInt', 'undefined', 'unescape',
   ]);
   const { stringify, parse } = JSON;
+  const { apply } = Reflect;
   const { isFinite } = Number;
   const { isArray } = Array;
   const text = String;
@@ -77,13 +78,13 @@
     }
   }
 
-  // Stacks end where they reach this name.
-  async function assayCall(handler, inputs, isList) {
-    const values = parse(inputs);
-    if (!isList) return encode(await handler(values[0]));
+  // Stacks end where they reach this name. `lists` has the arguments of each call.
+  async function assayCall(handler, lists, isList) {
+    const values = parse(lists);
+    if (!isList) return encode(await apply(handler, undefined, values[0]));
     let answers = '';
     for (let index = 0; index < values.length; index++) {
-      answers += (index ? ',' : '') + encode(await handler(values[index]));
+      answers += (index ? ',' : '') + encode(await apply(handler, undefined, values[index]));
     }
     return `[${answers}]`;
   }

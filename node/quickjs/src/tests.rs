@@ -190,18 +190,23 @@ fn code_without_a_handler_is_refused_on_load() {
 }
 
 #[test]
-fn modules_bundles_python_and_tasks_are_refused() {
+fn modules_bundles_and_python_are_refused() {
     let inline = |is_module, language| {
         let source = CodeSource::Inline { code: "export function handler() {}".to_owned(), is_module, language };
         load_failure(ToWorker::Load(FunctionLoad { source, environment: Default::default() })).message
     };
     assert!(inline(true, SourceLanguage::JavaScript).contains("no modules"));
     assert!(inline(false, SourceLanguage::Python).contains("no Python"));
-    let refused = calls("function handler() {}", LIMITS, &[(CallForm::EvalTask, Value::Null)]).remove(0);
-    assert!(refused.expect_err("a task").message.contains("no tasks"));
     assert!(load_failure(call(CallForm::Function, Value::Null)).message.contains("loaded no function"));
     let failure = failure_of("function handler() { return import('fs') }");
     assert!(failure.message.contains("fs"), "{failure:?}");
+}
+
+#[test]
+fn a_task_has_hooks_as_its_second_argument() {
+    let code = "const handler = (input, hooks) => [input, hooks.trialIndex, hooks.tags.length, hooks.metadata]";
+    let answer = calls(code, LIMITS, &[(CallForm::EvalTask, json!(5))]).remove(0);
+    assert_eq!(answer.expect("a value"), json!([5, 0, 0, {}]));
 }
 
 #[test]

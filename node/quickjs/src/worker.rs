@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use assay_node_runtimes::{
-    CallForm, CallOutput, CodeSource, FromWorker, FunctionCall, FunctionLoad, LoadedFunction, SourceLanguage, ToWorker,
-    WorkerFailure,
+    CallForm, CallOutput, CodeSource, FromWorker, FunctionCall, FunctionLoad, LoadedFunction, SourceLanguage,
+    TaskHooks, ToWorker, WorkerFailure,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::QuickJsLimits;
 use crate::console::ConsoleSink;
@@ -35,8 +35,8 @@ impl QuickJsWorker {
         match frame {
             ToWorker::Load(load) => self.load(load).map_or_else(FromWorker::Error, FromWorker::Loaded),
             ToWorker::Call(call) => {
-                let FunctionCall { id, form, input, .. } = *call;
-                match self.call(form, input) {
+                let FunctionCall { id, form, input, hooks, .. } = *call;
+                match self.call(form, input, hooks) {
                     Ok(value) => FromWorker::Result(CallOutput { id, value, left: 0, notes: None }),
                     Err(failure) => FromWorker::Error(WorkerFailure { id: Some(id), ..failure }),
                 }
@@ -70,12 +70,12 @@ impl QuickJsWorker {
         Ok(LoadedFunction {})
     }
 
-    fn call(&mut self, form: CallForm, input: Value) -> Result<Value, WorkerFailure> {
+    fn call(&mut self, form: CallForm, input: Value, hooks: Option<TaskHooks>) -> Result<Value, WorkerFailure> {
         let code = self.code.take().ok_or_else(|| failure("Error", "this worker has loaded no function"))?;
-        let outcome = inputs_of(form, input).and_then(|inputs| {
+        let outcome = arguments_of(form, input, hooks).and_then(|lists| {
             let console = Rc::clone(&self.console);
             let is_list = form == CallForm::Preprocessor;
-            self.with_engine(|engine| engine.call(&code, &inputs.to_string(), is_list, console))
+            self.with_engine(|engine| engine.call(&code, &lists.to_string(), is_list, console))
         });
         self.code = Some(code);
         let text = replace_lone_surrogates(&outcome?);
@@ -91,15 +91,31 @@ impl QuickJsWorker {
     }
 }
 
-/// Arguments of the handler: one for each time it is called.
-fn inputs_of(form: CallForm, input: Value) -> Result<Value, WorkerFailure> {
-    match form {
-        CallForm::Function => Ok(Value::Array(vec![input])),
-        CallForm::Scorer => Ok(Value::Array(vec![scorer_input(input)])),
-        CallForm::Preprocessor if input.is_array() => Ok(input),
-        CallForm::Preprocessor => Err(failure("TypeError", "the input of a preprocessor must be a list of spans")),
-        CallForm::EvalTask => Err(failure("Error", "the runtime quickjs runs no tasks of evaluators")),
+/// Returns the arguments of the handler: one list for each time it is called.
+fn arguments_of(form: CallForm, input: Value, hooks: Option<TaskHooks>) -> Result<Value, WorkerFailure> {
+    let once = |arguments: Vec<Value>| Ok(Value::Array(vec![Value::Array(arguments)]));
+    match (form, input) {
+        (CallForm::Function, input) => once(vec![input]),
+        (CallForm::Scorer, input) => once(vec![scorer_input(input)]),
+        (CallForm::Preprocessor, Value::Array(spans)) => {
+            Ok(Value::Array(spans.into_iter().map(|span| Value::Array(vec![span])).collect()))
+        }
+        (CallForm::Preprocessor, _) => Err(failure("TypeError", "the input of a preprocessor must be a list of spans")),
+        (CallForm::EvalTask, input) => once(vec![input, hooks_of(hooks.unwrap_or_default())]),
+        (CallForm::Evaluators, _) => Err(failure("Error", "the runtime quickjs has no bundles to list")),
     }
+}
+
+/// Returns the hooks of a task as an object without methods, because code without IO cannot report.
+fn hooks_of(hooks: TaskHooks) -> Value {
+    let TaskHooks { metadata, expected, tags, parameters, trial_index } = hooks;
+    json!({
+        "metadata": metadata.unwrap_or_else(|| json!({})),
+        "expected": expected,
+        "tags": tags,
+        "parameters": parameters.unwrap_or_else(|| json!({})),
+        "trialIndex": trial_index,
+    })
 }
 
 /// Adds absent arguments of a scorer. A trace is null, because code without IO cannot read its spans.

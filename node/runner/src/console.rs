@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
@@ -20,7 +21,8 @@ const READ_BYTES: usize = 16 << 10;
 const CUT: &str = "... the console of a call holds 1 MiB; the rest is left out";
 
 /// Stream of a console.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ConsoleStream {
     Stdout,
     Stderr,
@@ -36,7 +38,8 @@ impl ConsoleStream {
 }
 
 /// Event of a running function.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CodeEvent {
     Console {
         stream: ConsoleStream,
@@ -105,6 +108,8 @@ pub struct CallConsole {
     written: u64,
     /// Last lines of the standard error, for the error of a process that ends without a word.
     last_error: String,
+    /// Last refused connection. The libraries of a function only tell that it was closed.
+    refusal: Option<String>,
 }
 
 /// A call wrote more than it may.
@@ -113,7 +118,7 @@ pub struct ConsoleOverflow;
 
 impl CallConsole {
     pub fn new(events: Option<mpsc::Sender<CodeEvent>>) -> CallConsole {
-        CallConsole { events, kept: 0, written: 0, last_error: String::new() }
+        CallConsole { events, kept: 0, written: 0, last_error: String::new(), refusal: None }
     }
 
     /// Reads what can be read, and sends whole lines.
@@ -142,9 +147,14 @@ impl CallConsole {
         self.last_error.trim()
     }
 
-    /// Adds a line of the server, such as a refused connection.
-    pub async fn note(&mut self, message: &str) {
-        self.send(ConsoleStream::Stderr, message.as_bytes()).await;
+    /// Adds a line on a refused connection.
+    pub async fn note_refusal(&mut self, refusal: String) {
+        self.send(ConsoleStream::Stderr, refusal.as_bytes()).await;
+        self.refusal = Some(refusal);
+    }
+
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     async fn add(&mut self, pipe: &mut ConsolePipe, bytes: &[u8]) -> Result<(), ConsoleOverflow> {

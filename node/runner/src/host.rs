@@ -93,6 +93,11 @@ impl CodeHost {
         self.shared.parts.settings.time_max()
     }
 
+    /// Returns whether inline JavaScript runs in QuickJS where there is no Node.js.
+    pub fn has_quickjs_for_node(&self) -> bool {
+        self.shared.parts.settings.quickjs_for_node
+    }
+
     /// Returns the runner, after the trial of the sandbox.
     pub async fn runner(&self) -> Result<&Arc<CodeRunner>, CodeError> {
         Ok(&self.ready().await?.runner)

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use assay_node_runtimes::RuntimeKind;
-use assay_node_sandbox::JailBind;
+use assay_node_sandbox::{JailBind, OWN_PROGRAM};
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -17,6 +17,8 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
 const NODE_MAJOR_MIN: u32 = 20;
 /// Oldest version of Python.
 const PYTHON_MIN: (u32, u32) = (3, 10);
+/// Version of the language of QuickJS.
+const QUICKJS_MAJOR: u32 = 2023;
 /// Directories that every sandbox sees.
 const SEEN_ANYWAY: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
 /// Program that tells version, program and directories of a Python.
@@ -25,20 +27,50 @@ const ABOUT_PYTHON: &str = "import json, sys; \
 /// Program that tells version and program of a Node.js.
 const ABOUT_NODE: &str = "JSON.stringify([process.versions.node, process.execPath])";
 
-/// Interpreter of this machine.
+/// Runtime and version of an interpreter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interpreter {
+pub struct InterpreterVersion {
     pub runtime: RuntimeKind,
-    pub program: PathBuf,
     pub major: u32,
     pub minor: u32,
     /// Full version, for people.
     pub version: String,
+}
+
+impl InterpreterVersion {
+    /// Reads a version such as `3.11.7` or `ES2023`. Returns `None` if the text has no numbers.
+    pub fn read(runtime: RuntimeKind, version: &str) -> Option<InterpreterVersion> {
+        if runtime == RuntimeKind::QuickJs {
+            let major = version.strip_prefix("ES")?.parse().ok()?;
+            return Some(InterpreterVersion { runtime, major, minor: 0, version: version.to_owned() });
+        }
+        let mut numbers = version.split('.').map(|part| part.parse::<u32>().ok());
+        let (Some(Some(major)), Some(Some(minor))) = (numbers.next(), numbers.next()) else { return None };
+        Some(InterpreterVersion { runtime, major, minor, version: version.to_owned() })
+    }
+}
+
+/// Interpreter of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interpreter {
+    pub about: InterpreterVersion,
+    pub program: PathBuf,
     /// Directories that the interpreter reads, apart from those of the system.
     pub directories: Vec<PathBuf>,
 }
 
 impl Interpreter {
+    /// Returns the engine in the server's program, which needs no installation.
+    pub fn quickjs() -> Interpreter {
+        let about = InterpreterVersion {
+            runtime: RuntimeKind::QuickJs,
+            major: QUICKJS_MAJOR,
+            minor: 0,
+            version: format!("ES{QUICKJS_MAJOR}"),
+        };
+        Interpreter { about, program: PathBuf::from(OWN_PROGRAM), directories: Vec::new() }
+    }
+
     /// Returns the directories of the interpreter as binds at the same paths.
     pub fn binds(&self) -> Vec<JailBind> {
         let bind = |path: &PathBuf| JailBind { source: path.clone(), target: path.clone() };
@@ -64,7 +96,7 @@ pub async fn find(settings: &FunctionSettings) -> (Vec<Interpreter>, Vec<String>
                 Err(_) => {}
             }
         }
-        if !is_named && found.iter().all(|interpreter| interpreter.runtime != runtime) {
+        if !is_named && found.iter().all(|interpreter| interpreter.about.runtime != runtime) {
             let name = runtime.name();
             problems.push(format!("no {name} for functions: install it, or name it in functions.{name}"));
         }
@@ -85,6 +117,7 @@ async fn ask(runtime: RuntimeKind, program: &Path) -> Result<Interpreter, String
     let arguments = match runtime {
         RuntimeKind::Node => ["-p", ABOUT_NODE],
         RuntimeKind::Python => ["-c", ABOUT_PYTHON],
+        RuntimeKind::QuickJs => return Ok(Interpreter::quickjs()),
     };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
@@ -98,16 +131,14 @@ async fn ask(runtime: RuntimeKind, program: &Path) -> Result<Interpreter, String
 /// Makes an interpreter of its version, its program and its directories.
 fn interpreter(runtime: RuntimeKind, facts: &[String]) -> Result<Interpreter, String> {
     let [version, program, directories @ ..] = facts else { return Err("tells no version".to_owned()) };
-    let mut numbers = version.split('.').map(|part| part.parse::<u32>().ok());
-    let (Some(Some(major)), Some(Some(minor))) = (numbers.next(), numbers.next()) else {
-        return Err(format!("has the version `{version}`, which is none"));
-    };
+    let about = InterpreterVersion::read(runtime, version)
+        .ok_or_else(|| format!("tells the version `{version}`, which has no two numbers"))?;
     let name = runtime.name();
     match runtime {
-        RuntimeKind::Node if major < NODE_MAJOR_MIN => {
+        RuntimeKind::Node if about.major < NODE_MAJOR_MIN => {
             return Err(format!("is {name} {version}; functions need {NODE_MAJOR_MIN} or newer"));
         }
-        RuntimeKind::Python if (major, minor) < PYTHON_MIN => {
+        RuntimeKind::Python if (about.major, about.minor) < PYTHON_MIN => {
             return Err(format!("is {name} {version}; functions need {}.{} or newer", PYTHON_MIN.0, PYTHON_MIN.1));
         }
         _ => {}
@@ -118,7 +149,7 @@ fn interpreter(runtime: RuntimeKind, facts: &[String]) -> Result<Interpreter, St
     all.retain(|path| path.is_absolute() && path.parent().is_some() && !is_seen_anyway(path));
     all.sort_unstable();
     all.dedup();
-    Ok(Interpreter { runtime, program, major, minor, version: version.clone(), directories: all })
+    Ok(Interpreter { about, program, directories: all })
 }
 
 fn is_seen_anyway(path: &Path) -> bool {
@@ -134,28 +165,29 @@ pub struct WantedVersion<'a> {
     pub is_exact: bool,
 }
 
-/// Chooses an interpreter (F-03). The error names the versions that there are.
-pub fn choose<'a>(interpreters: &'a [Interpreter], wanted: WantedVersion<'_>) -> Result<&'a Interpreter, String> {
+/// Chooses an interpreter (F-03), and returns its position. The error names the versions that there are.
+pub fn choose(interpreters: &[InterpreterVersion], wanted: WantedVersion<'_>) -> Result<usize, String> {
     let name = wanted.runtime.name();
-    let mut own: Vec<&Interpreter> =
-        interpreters.iter().filter(|interpreter| interpreter.runtime == wanted.runtime).collect();
+    let mut own: Vec<(usize, &InterpreterVersion)> =
+        interpreters.iter().enumerate().filter(|(_, interpreter)| interpreter.runtime == wanted.runtime).collect();
     if own.is_empty() {
-        return Err(format!("this node has no {name} to run the function with"));
+        return Err(format!("there is no {name} to run the function with"));
     }
-    own.sort_by_key(|interpreter| (interpreter.major, interpreter.minor));
+    own.sort_by_key(|(_, interpreter)| (interpreter.major, interpreter.minor));
     let mut numbers = wanted.version.split('.').map(|part| part.parse::<u32>().ok());
     let (major, minor) = (numbers.next().flatten(), numbers.next().flatten());
     let newest = own.last().copied();
     let chosen = match wanted.runtime {
-        RuntimeKind::Node => own.iter().copied().find(|interpreter| Some(interpreter.major) >= major).or(newest),
+        RuntimeKind::Node => own.iter().copied().find(|(_, own)| Some(own.major) >= major).or(newest),
         RuntimeKind::Python => {
-            let exact = own.iter().copied().find(|own| (Some(own.major), Some(own.minor)) == (major, minor));
+            let exact = own.iter().copied().find(|(_, own)| (Some(own.major), Some(own.minor)) == (major, minor));
             if wanted.is_exact { exact } else { exact.or(newest) }
         }
+        RuntimeKind::QuickJs => newest,
     };
-    chosen.ok_or_else(|| {
-        let versions: Vec<&str> = own.iter().map(|interpreter| interpreter.version.as_str()).collect();
-        format!("the bundle is for {name} {}, and this node has {}", wanted.version, versions.join(", "))
+    chosen.map(|(position, _)| position).ok_or_else(|| {
+        let versions: Vec<&str> = own.iter().map(|(_, interpreter)| interpreter.version.as_str()).collect();
+        format!("the bundle is for {name} {}, and there is only {}", wanted.version, versions.join(", "))
     })
 }
 
@@ -176,8 +208,9 @@ mod tests {
             of(RuntimeKind::Python, "3.11.7"),
             of(RuntimeKind::Python, "3.13.0"),
         ];
+        let all = all.map(|interpreter| interpreter.about);
         let chosen = |runtime, version, is_exact| {
-            choose(&all, WantedVersion { runtime, version, is_exact }).map(|found| found.version.clone())
+            choose(&all, WantedVersion { runtime, version, is_exact }).map(|found| all[found].version.clone())
         };
         for (version, expected) in [("18", "20.20.2"), ("20", "20.20.2"), ("22.3.1", "24.1.0"), ("26", "24.1.0")] {
             assert_eq!(chosen(RuntimeKind::Node, version, false).as_deref(), Ok(expected), "{version}");
@@ -186,6 +219,10 @@ mod tests {
         assert_eq!(chosen(RuntimeKind::Python, "3.12", false).as_deref(), Ok("3.13.0"));
         let why = chosen(RuntimeKind::Python, "3.12", true).unwrap_err();
         assert!(why.contains("for python 3.12") && why.contains("3.11.7, 3.13.0"), "{why}");
+        let quickjs = [Interpreter::quickjs().about];
+        let wanted = WantedVersion { runtime: RuntimeKind::QuickJs, version: "ES2023", is_exact: false };
+        assert_eq!(choose(&quickjs, wanted), Ok(0));
+        assert_eq!(InterpreterVersion::read(RuntimeKind::QuickJs, "ES2023").as_ref(), Some(&quickjs[0]));
         let why =
             choose(&[], WantedVersion { runtime: RuntimeKind::Node, version: "20", is_exact: false }).unwrap_err();
         assert!(why.contains("no node"), "{why}");

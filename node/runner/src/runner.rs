@@ -1,9 +1,12 @@
 //! Service that runs code functions on this node.
 
+mod evaluators;
+mod kernel_limits;
+mod launch;
+
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,43 +14,41 @@ use std::{fs, io};
 
 use assay_node_limits::{Holder, Refusals};
 use assay_node_runtimes::{
-    BundleLocation, CallOutput, CodeSource, FunctionCall, FunctionLoad, NODE_MODULES_VARIABLE, RUNTIME_FILES,
-    RuntimeKind, SourceLanguage, TUNNEL_VARIABLE,
+    BundleLocation, CallForm, CallOutput, FunctionCall, FunctionLoad, RuntimeKind, SourceLanguage,
 };
+use assay_node_sandbox::reach::closed_part;
 use assay_node_sandbox::spawner::SpawnError;
-use assay_node_sandbox::{JailBind, JailPlan, SandboxReport, SandboxStrength, Spawner, probe};
+use assay_node_sandbox::{SandboxReport, SandboxStrength, Spawner, probe};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
 use crate::admission::{FunctionAdmission, FunctionSlot};
 use crate::console::CodeEvent;
+use crate::credentials::{CallRights, WorkerSecret};
 use crate::error::CodeError;
 use crate::interpreters::{Interpreter, WantedVersion, choose, find};
-use crate::pool::IdlePool;
-use crate::settings::{FunctionNetwork, FunctionSettings};
+use crate::offer::{OfferedInterpreter, RunnerOffer};
+use crate::place::{RunnerPlace, remove_unreachable};
+use crate::pool::{IdleLimits, IdlePool, PoolKey};
+use crate::settings::FunctionSettings;
 use crate::tunnel::{TunnelDialer, WorkerTunnel};
-use crate::worker::{CallLimits, Worker, WorkerFiles};
+use crate::worker::{CallLimits, Worker};
+use kernel_limits::KernelLimits;
 
 /// Upper bound of the calls around a call.
 const NESTED_DEPTH_MAX: usize = 5;
-/// Upper bound of the calls of one worker.
-const CALLS_MAX: u32 = 100;
+/// Time after which a worker that still starts lets others start too.
+const START_TURN_MAX: Duration = Duration::from_secs(2);
+/// Upper bound of the calls of one worker (decision 63).
+const CALLS_MAX: u32 = 1_000;
+/// Part of the memory of a call from which an idle worker is not kept: the next call would have too little left.
+const KEPT_MEMORY_SHARE: u64 = 2;
 /// Interval between two looks at idle workers.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Network connections that a worker inherits where it has no tunnel.
-const INHERITED_STREAMS: usize = 32;
-/// Share of the memory of a call that the heap of Node.js may take, in percent.
-const NODE_HEAP_PERCENT: u64 = 75;
-/// Search path of sandboxed processes.
-const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// Paths in a private root.
-const RUNTIME_TARGET: &str = "/run/assay/runtime";
-const BUNDLE_TARGET: &str = "/run/assay/bundle";
-const PACKAGES_TARGET: &str = "/run/assay/node_modules";
-const PYTHON_TARGET: &str = "/run/assay/python";
-const TUNNEL_TARGET: &str = "/run/assay/tunnel";
+/// Part of the memory of as many running workers that the idle ones may have together.
+const IDLE_MEMORY_SHARE: u64 = 8;
 
 /// Parts that a runner is made of.
 #[derive(Debug)]
@@ -99,21 +100,25 @@ pub enum CodeUnit {
 pub struct CodeCall {
     pub owner: WorkerOwner,
     pub unit: CodeUnit,
-    /// Variables of the organization, the project and the function, which the function sees also while it is loaded.
+    /// Variables of the organization, the project and the function. Calls with other variables have other workers.
     pub variables: BTreeMap<String, String>,
+    /// Rights that the secret of the worker has during the call.
+    pub rights: Arc<dyn CallRights>,
+    /// Names of the variables that hold the secret.
+    pub secret_names: Vec<&'static str>,
     /// Call without an id, which the runner chooses.
+    ///
+    /// Its environment is added to the variables and the secret. The function sees all of them also while it is loaded.
     pub call: FunctionCall,
     pub time_max: Duration,
     pub events: Option<mpsc::Sender<CodeEvent>>,
-    /// Number of calls around this one, which wait for it in their own slots.
-    pub depth: usize,
 }
 
 /// Value of a call.
 #[derive(Debug)]
 pub struct CodeOutcome {
     pub output: CallOutput,
-    /// Time from the admission of the call to its value.
+    /// Time from the start of the call to its value.
     pub ran: Duration,
     pub was_warm: bool,
 }
@@ -127,6 +132,8 @@ pub struct RunnerReport {
     pub interpreters: Vec<(&'static str, String)>,
     /// What is missing, with what to do about it.
     pub missing: Vec<String>,
+    /// `cgroup v2` if the kernel holds the memory and the processes of a worker, or why it does not.
+    pub kernel_limits: String,
 }
 
 /// Counts of a runner since its start.
@@ -152,11 +159,19 @@ struct WorkerKey {
     code: blake3::Hash,
 }
 
+impl PoolKey for WorkerKey {
+    type Owner = Uuid;
+
+    fn owner(&self) -> Uuid {
+        self.owner.organization
+    }
+}
+
 /// Runner of code functions.
 #[derive(Debug)]
 pub struct CodeRunner {
     settings: FunctionSettings,
-    directory: PathBuf,
+    place: RunnerPlace,
     dialer: Arc<dyn TunnelDialer>,
     /// Slots by depth. A call waits only for deeper ones, so calls within each other cannot block each other.
     admissions: Vec<FunctionAdmission>,
@@ -165,7 +180,10 @@ pub struct CodeRunner {
     spawner: Option<Spawner>,
     interpreters: Vec<Interpreter>,
     missing: Vec<String>,
+    kernel_limits: String,
     idle: Mutex<IdlePool<WorkerKey, Worker>>,
+    /// Turns of workers that start.
+    starts: Semaphore,
     began: Instant,
     counts: Counts,
 }
@@ -175,26 +193,37 @@ impl CodeRunner {
     pub async fn start(parts: &RunnerParts) -> io::Result<Arc<CodeRunner>> {
         let RunnerParts { settings, directory, stage, dialer, refusals } = parts;
         let (settings, directory, stage) = (settings.clone(), directory.clone(), stage.clone());
-        let (setting, place) = (settings.code, directory.clone());
+        let code = settings.code;
         let probed = tokio::task::spawn_blocking(move || {
-            prepare(&place)?;
-            Ok::<_, io::Error>(probe(&stage, &place.join("trial")))
+            let place = RunnerPlace::prepare(&directory)?;
+            let sandbox = probe(&stage, &place.trial());
+            let strength = code.chosen(sandbox.available);
+            let kernel_limits = KernelLimits::take(&sandbox, strength.is_some());
+            Ok::<_, io::Error>((place, sandbox, strength, kernel_limits))
         });
-        let sandbox = probed.await.map_err(io::Error::other)??;
-        let strength = setting.chosen(sandbox.available);
-        let (interpreters, problems) = match strength {
+        let (place, sandbox, strength, kernel_limits) = probed.await.map_err(io::Error::other)??;
+        let (mut interpreters, mut problems) = match strength {
             Some(_) => find(&settings).await,
             None => Default::default(),
         };
-        let spawner = strength.map(|_| Spawner::start(sandbox.host.clone())).transpose()?;
+        if sandbox.host.is_root && strength != Some(SandboxStrength::Full) {
+            problems.extend(remove_unreachable(&mut interpreters));
+        }
+        if strength.is_some() {
+            match closed_stage(&sandbox, strength) {
+                None => interpreters.push(Interpreter::quickjs()),
+                Some(closed) => problems.push(closed),
+            }
+        }
+        let spawner = strength.map(|_| Spawner::start(sandbox.host.clone(), kernel_limits.cgroups)).transpose()?;
         let missing = sandbox.missing.iter().cloned().chain(problems).collect();
-        let idle = IdlePool::new(settings.idle_max, Duration::from_secs(settings.idle_seconds));
+        let idle = IdlePool::new(idle_limits(&settings));
         let slots = |depth: usize| if depth == 0 { settings.slots() } else { settings.slots().div_ceil(2) };
         let admission = |depth| FunctionAdmission::new(slots(depth), settings.waiting_max, refusals);
         let admissions = (0..=NESTED_DEPTH_MAX).map(admission).collect();
         let runner = Arc::new(CodeRunner {
             settings,
-            directory,
+            place,
             dialer: Arc::clone(dialer),
             admissions,
             sandbox,
@@ -202,7 +231,9 @@ impl CodeRunner {
             spawner,
             interpreters,
             missing,
+            kernel_limits: kernel_limits.report,
             idle: Mutex::new(idle),
+            starts: Semaphore::new(starts_at_once()),
             began: Instant::now(),
             counts: Counts::default(),
         });
@@ -216,7 +247,10 @@ impl CodeRunner {
             Some(SandboxStrength::Unsafe) => {
                 tracing::warn!("functions.code is unsafe: code of users runs without a sandbox, for development only");
             }
-            Some(strength) => tracing::info!(%strength, interpreters = ?report.interpreters, "code functions run"),
+            Some(strength) => {
+                let limits = report.kernel_limits;
+                tracing::info!(%strength, interpreters = ?report.interpreters, limits, "code functions run");
+            }
             None => tracing::info!(setting = report.setting, missing = ?report.missing, "code functions do not run"),
         }
     }
@@ -229,7 +263,7 @@ impl CodeRunner {
             let looked = tokio::task::spawn_blocking(move || {
                 let mut idle = runner.idle.lock();
                 let old = idle.expire(runner.began.elapsed());
-                let bad = idle.discard(|worker| worker.is_restless() || worker.is_busy_alone());
+                let bad = idle.discard(|worker| worker.is_restless() || !worker.is_paused());
                 drop(idle);
                 drop((old, bad));
             });
@@ -244,8 +278,9 @@ impl CodeRunner {
         RunnerReport {
             setting: self.settings.code.name(),
             strength: self.strength,
-            interpreters: interpreters.map(|found| (found.runtime.name(), found.version.clone())).collect(),
+            interpreters: interpreters.map(|found| (found.about.runtime.name(), found.about.version.clone())).collect(),
             missing: self.missing.clone(),
+            kernel_limits: self.kernel_limits.clone(),
         }
     }
 
@@ -259,6 +294,22 @@ impl CodeRunner {
         }
     }
 
+    /// Returns what this runner offers to other nodes.
+    pub fn offer(&self) -> RunnerOffer {
+        let readings: Vec<_> = self.admissions.iter().map(FunctionAdmission::reading).collect();
+        RunnerOffer {
+            refusal: self.strength.is_none().then(|| self.why_not()),
+            interpreters: self
+                .interpreters
+                .iter()
+                .map(|interpreter| OfferedInterpreter::of(&interpreter.about))
+                .collect(),
+            slots: readings.first().map_or(0, |outermost| outermost.slots),
+            running: readings.iter().map(|reading| reading.running).sum(),
+            waiting: readings.iter().map(|reading| reading.waiting).sum(),
+        }
+    }
+
     /// Returns whether this node can run code of a runtime and a version. The error says what is missing.
     pub fn can_run(&self, wanted: WantedVersion<'_>) -> Result<(), CodeError> {
         self.chosen(wanted).map(|_| ())
@@ -266,8 +317,9 @@ impl CodeRunner {
 
     fn chosen(&self, wanted: WantedVersion<'_>) -> Result<(SandboxStrength, &Interpreter), CodeError> {
         let Some(strength) = self.strength else { return Err(CodeError::NotRun(self.why_not())) };
-        let interpreter = choose(&self.interpreters, wanted).map_err(CodeError::NotRun)?;
-        Ok((strength, interpreter))
+        let versions: Vec<_> = self.interpreters.iter().map(|interpreter| interpreter.about.clone()).collect();
+        let chosen = choose(&versions, wanted).map_err(CodeError::NotRun)?;
+        Ok((strength, &self.interpreters[chosen]))
     }
 
     fn why_not(&self) -> String {
@@ -288,14 +340,17 @@ impl CodeRunner {
         }
     }
 
-    /// Runs a call. Dropping the future ends the function.
-    pub async fn call(&self, call: CodeCall) -> Result<CodeOutcome, CodeError> {
+    /// Runs a call in a slot. Dropping the future ends the function.
+    pub async fn call(&self, slot: FunctionSlot, call: CodeCall) -> Result<CodeOutcome, CodeError> {
         let (strength, interpreter) = self.chosen(call.unit.wanted())?;
         let until = Instant::now() + call.time_max;
-        let _slot = self.slot(&call.owner, call.depth, until).await?;
         let began = Instant::now();
         self.counts.calls.fetch_add(1, Ordering::Relaxed);
-        let result = self.run(call, strength, interpreter, until).await;
+        let result = match call.call.form {
+            CallForm::Evaluators => self.list(call, strength, interpreter, until).await.map(|output| (output, false)),
+            _ => self.run(call, strength, interpreter, until).await,
+        };
+        drop(slot);
         match result {
             Ok((output, was_warm)) => Ok(CodeOutcome { output, ran: began.elapsed(), was_warm }),
             Err(error) => {
@@ -305,7 +360,10 @@ impl CodeRunner {
         }
     }
 
-    async fn slot(&self, owner: &WorkerOwner, depth: usize, until: Instant) -> Result<FunctionSlot, CodeError> {
+    /// Waits for a slot until a deadline. Dropping the future leaves the queue.
+    ///
+    /// `depth` is the number of calls around the call, which wait for it in their own slots.
+    pub async fn slot(&self, owner: &WorkerOwner, depth: usize, until: Instant) -> Result<FunctionSlot, CodeError> {
         let admission = self.admissions.get(depth).ok_or_else(|| {
             CodeError::NotRun(format!("functions call each other more than {NESTED_DEPTH_MAX} levels deep"))
         })?;
@@ -326,19 +384,32 @@ impl CodeRunner {
         let mut worker = match warm {
             Some(worker) => worker,
             None => {
-                let mut worker = self.start_worker(&call.owner, &call.unit, strength, interpreter).await?;
-                let load =
-                    FunctionLoad { source: self.source(&call.unit, strength), environment: call.variables.clone() };
-                worker.load(load, &limits).await?;
-                worker
+                let secret = call.rights.issue()?;
+                self.start_worker(&call.owner, (&call.unit, secret), (strength, interpreter), &limits).await?
             }
         };
+        // Until the end of the call, and before the worker serves another one.
+        let loan = call.rights.lend(worker.secret())?;
         let mut environment = call.variables;
         environment.extend(call.call.environment);
+        let secret = worker.secret().expose();
+        environment.extend(call.secret_names.iter().map(|name| ((*name).to_owned(), secret.to_owned())));
+        if !was_warm || worker.location() != call.unit.location() {
+            let load = FunctionLoad { source: self.source(&call.unit, strength), environment: environment.clone() };
+            match was_warm {
+                true => worker.choose(load, &limits).await?,
+                false => worker.load(load, &limits).await?,
+            }
+        }
         let sent = FunctionCall { id: random_id()?, environment, ..call.call };
         let answer = worker.call(sent, &limits).await;
-        if answer.is_usable && worker.calls() < CALLS_MAX {
-            let leaving = self.idle.lock().put(key, worker, self.began.elapsed());
+        drop(loan);
+        if answer.is_usable
+            && worker.calls() < CALLS_MAX
+            && let Some(bytes) = worker.pause().await
+            && bytes <= self.settings.memory_bytes_max / KEPT_MEMORY_SHARE
+        {
+            let leaving = self.idle.lock().put(key, worker, bytes, self.began.elapsed());
             drop(leaving);
         }
         answer.result.map(|output| (output, was_warm))
@@ -348,32 +419,37 @@ impl CodeRunner {
     fn warm(&self, key: &WorkerKey) -> Option<Worker> {
         loop {
             let mut worker = self.idle.lock().take(key)?;
-            if !worker.is_restless() {
+            if worker.resume() && !worker.is_restless() {
                 return Some(worker);
             }
         }
     }
 
-    /// Starts the process of a worker in its sandbox.
+    /// Starts the process of a worker in its sandbox, and waits until its interpreter has started.
+    ///
+    /// Starts take turns, because each keeps a processor busy that calls of others need.
     async fn start_worker(
         &self,
         owner: &WorkerOwner,
-        unit: &CodeUnit,
-        strength: SandboxStrength,
-        interpreter: &Interpreter,
+        (unit, secret): (&CodeUnit, WorkerSecret),
+        (strength, interpreter): (SandboxStrength, &Interpreter),
+        limits: &CallLimits,
     ) -> Result<Worker, CodeError> {
         let Some(spawner) = self.spawner.clone() else { return Err(CodeError::NotRun(self.why_not())) };
+        let turn = timeout_at(limits.until, self.starts.acquire()).await;
+        let late = || CodeError::ended("TimeoutError", "no worker could be started in time, because others start");
+        let turn = turn.map_err(|_| late())?.map_err(|why| CodeError::Node(why.to_string()))?;
         self.counts.starts.fetch_add(1, Ordering::Relaxed);
         let failed = |why: io::Error| CodeError::Node(format!("a worker could not be started: {why}"));
-        let files = worker_directory(&self.directory).map_err(failed)?;
+        let files = self.place.worker().map_err(failed)?;
         let has_root = strength == SandboxStrength::Full;
-        let has_network = self.settings.network != FunctionNetwork::Off;
-        let socket = files.0.join("tunnel");
+        let has_network = self.has_network(interpreter);
+        let socket = files.path().join("tunnel");
         let mut tunnel = (has_root && has_network)
             .then(|| WorkerTunnel::listen(&socket, Arc::clone(&self.dialer), owner.organization))
             .transpose()
             .map_err(failed)?;
-        let plan = self.plan(unit, strength, interpreter, &files.0, tunnel.is_some());
+        let plan = self.plan(unit, strength, interpreter, files.path(), tunnel.is_some());
         let spawned = tokio::task::spawn_blocking(move || spawner.spawn(plan)).await;
         let spawned = spawned.map_err(|why| CodeError::Node(why.to_string()))?;
         let mut process = spawned.map_err(|why: SpawnError| CodeError::Node(why.to_string()))?;
@@ -382,93 +458,30 @@ impl CodeRunner {
             let dialer = Arc::clone(&self.dialer);
             tunnel = Some(WorkerTunnel::serve(streams, dialer, owner.organization).map_err(failed)?);
         }
-        Worker::new(process, tunnel, self.settings.limits(), files).map_err(failed)
-    }
-
-    /// Returns what a worker sees and executes.
-    fn plan(
-        &self,
-        unit: &CodeUnit,
-        strength: SandboxStrength,
-        interpreter: &Interpreter,
-        files: &Path,
-        has_tunnel: bool,
-    ) -> JailPlan {
-        let bind = |source: &Path, target: &str| JailBind { source: source.to_owned(), target: target.into() };
-        let runtime = bind(&self.directory.join("runtime"), RUNTIME_TARGET);
-        let packages = self.settings.node_modules.as_ref().map(|path| bind(path, PACKAGES_TARGET));
-        let python = self.settings.python_path.as_ref().map(|path| bind(path, PYTHON_TARGET));
-        let bundle = match unit {
-            CodeUnit::Bundle { path, .. } => Some(bind(path, BUNDLE_TARGET)),
-            CodeUnit::Inline { .. } => None,
-        };
-        let mut read_only = interpreter.binds();
-        read_only.push(runtime.clone());
-        read_only.extend([&packages, &python, &bundle].into_iter().flatten().cloned());
-        let has_streams = strength != SandboxStrength::Full && self.settings.network != FunctionNetwork::Off;
-        let mut plan = JailPlan {
-            strength,
-            command: Vec::new(),
-            read_only,
-            tunnel: has_tunnel.then(|| bind(&files.join("tunnel"), TUNNEL_TARGET)),
-            temp: files.join("temp"),
-            streams: if has_streams { INHERITED_STREAMS } else { 0 },
-            limits: self.settings.limits(),
-            environment: Vec::new(),
-        };
-        let runtime = plan.visible(&runtime).to_owned();
-        plan.command = self.command(interpreter, &runtime);
-        let mut set = |name: &str, value: OsString| plan.environment.push((name.to_owned(), value));
-        set("PATH", SEARCH_PATH.into());
-        set("TZ", "UTC".into());
-        set("LANG", "C.UTF-8".into());
-        for (name, value) in interpreter.runtime.variables(&runtime) {
-            set(name, value.into());
-        }
-        let temp = plan.visible_temp().as_os_str().to_owned();
-        plan.environment.extend([("HOME".to_owned(), temp.clone()), ("TMPDIR".to_owned(), temp)]);
-        if let Some(tunnel) = &plan.tunnel {
-            plan.environment.push((TUNNEL_VARIABLE.to_owned(), plan.visible(tunnel).as_os_str().to_owned()));
-        }
-        if let Some(packages) = &packages {
-            let seen = plan.visible(packages).as_os_str().to_owned();
-            plan.environment.push((NODE_MODULES_VARIABLE.to_owned(), seen));
-        }
-        let own_packages = matches!(unit, CodeUnit::Inline { .. }).then_some(python).flatten();
-        if let Some(python) = own_packages {
-            let seen = plan.visible(&python).to_owned();
-            extend_search(&mut plan.environment, &seen);
-        }
-        plan
-    }
-
-    fn command(&self, interpreter: &Interpreter, runtime: &Path) -> Vec<OsString> {
-        let options = match interpreter.runtime {
-            RuntimeKind::Node => {
-                let mebibytes = (self.settings.memory_bytes_max >> 20) * NODE_HEAP_PERCENT / 100;
-                vec![format!("--max-old-space-size={mebibytes}")]
-            }
-            RuntimeKind::Python => ["-s", "-B"].map(str::to_owned).to_vec(),
-        };
-        let words = options.into_iter().chain(interpreter.runtime.arguments(runtime));
-        [interpreter.program.clone().into_os_string()].into_iter().chain(words.map(OsString::from)).collect()
-    }
-
-    fn source(&self, unit: &CodeUnit, strength: SandboxStrength) -> CodeSource {
-        match unit {
-            CodeUnit::Inline { code, is_module, language, .. } => {
-                CodeSource::Inline { code: code.clone(), is_module: *is_module, language: *language }
-            }
-            CodeUnit::Bundle { path, file, location, .. } => {
-                let seen = if strength == SandboxStrength::Full { Path::new(BUNDLE_TARGET) } else { path.as_path() };
-                let seen = file.as_ref().map_or_else(|| seen.to_owned(), |file| seen.join(file));
-                CodeSource::Bundle { path: seen.to_string_lossy().into_owned(), location: location.clone() }
+        let mut worker = Worker::new(process, (tunnel, secret), self.settings.limits(), files).map_err(failed)?;
+        {
+            let mut ready = Box::pin(worker.ready(limits));
+            match timeout(START_TURN_MAX, &mut ready).await {
+                Ok(started) => started?,
+                // Others need not wait for a slow disk.
+                Err(_) => {
+                    drop(turn);
+                    ready.await?;
+                }
             }
         }
+        Ok(worker)
     }
 }
 
 impl CodeUnit {
+    fn location(&self) -> Option<&BundleLocation> {
+        match self {
+            CodeUnit::Inline { .. } => None,
+            CodeUnit::Bundle { location, .. } => Some(location),
+        }
+    }
+
     /// Returns the interpreter that the code needs.
     pub fn wanted(&self) -> WantedVersion<'_> {
         match self {
@@ -480,15 +493,30 @@ impl CodeUnit {
     }
 }
 
-/// Appends a directory to the search path of Python.
-fn extend_search(environment: &mut Vec<(String, OsString)>, directory: &Path) {
-    match environment.iter_mut().find(|(name, _)| name == "PYTHONPATH") {
-        Some((_, value)) => {
-            value.push(":");
-            value.push(directory);
-        }
-        None => environment.push(("PYTHONPATH".to_owned(), directory.as_os_str().to_owned())),
+/// Returns the number of workers that may start at the same time: half of the processors.
+fn starts_at_once() -> usize {
+    std::thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
+}
+
+/// Returns the limits of idle workers. Together they have a share of the memory that as many running ones may use.
+fn idle_limits(settings: &FunctionSettings) -> IdleLimits {
+    IdleLimits {
+        workers: settings.idle_max,
+        bytes: settings.memory_bytes_max.saturating_mul(settings.idle_max as u64) / IDLE_MEMORY_SHARE,
+        time: Duration::from_secs(settings.idle_seconds),
     }
+}
+
+/// Returns a sentence if users of sandboxes cannot execute the server's program.
+fn closed_stage(sandbox: &SandboxReport, strength: Option<SandboxStrength>) -> Option<String> {
+    if !sandbox.host.is_root || strength == Some(SandboxStrength::Full) {
+        return None;
+    }
+    let closed = closed_part(&sandbox.host.stage)?;
+    Some(format!(
+        "quickjs: users of sandboxes may not read {}: install the program of the server where every user may",
+        closed.display()
+    ))
 }
 
 /// Returns the fingerprint of code, its variables and its interpreter.
@@ -505,10 +533,12 @@ fn fingerprint(unit: &CodeUnit, variables: &BTreeMap<String, String>, interprete
             add(code);
             add(&format!("{is_module} {language:?}"));
         }
-        CodeUnit::Bundle { hash, location, .. } => {
+        // A worker serves all functions of its bundle, as long as its files exist: a bundle that has left the cache and
+        // was unpacked again is another directory, which the sandboxes of older workers do not see.
+        CodeUnit::Bundle { hash, path, .. } => {
             add("bundle");
             add(hash);
-            add(&format!("{location:?}"));
+            add(&fs::metadata(path).map_or(0, |directory| directory.ino()).to_string());
         }
     }
     for (name, value) in variables {
@@ -523,44 +553,4 @@ fn random_id() -> Result<String, CodeError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|why| CodeError::Node(format!("no randomness: {why}")))?;
     Ok(Uuid::from_bytes(bytes).simple().to_string())
-}
-
-/// Makes the directories of a runner, with its programs, and removes what an earlier process left.
-fn prepare(directory: &Path) -> io::Result<()> {
-    let runtime = directory.join("runtime");
-    for old in [&runtime, &directory.join("workers"), &directory.join("trial")] {
-        match fs::remove_dir_all(old) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
-            _ => {}
-        }
-    }
-    fs::create_dir_all(directory)?;
-    readable_directory(&runtime)?;
-    for file in RUNTIME_FILES {
-        let path = runtime.join(file.name);
-        fs::write(&path, file.content)?;
-        fs::set_permissions(&path, PermissionsExt::from_mode(0o644))?;
-    }
-    readable_directory(&directory.join("workers"))?;
-    open_directory(&directory.join("trial"))
-}
-
-/// Makes the directory of a worker, with its temporary directory.
-fn worker_directory(directory: &Path) -> Result<WorkerFiles, io::Error> {
-    let files = WorkerFiles(directory.join("workers").join(Uuid::new_v4().simple().to_string()));
-    readable_directory(&files.0)?;
-    open_directory(&files.0.join("temp"))?;
-    Ok(files)
-}
-
-/// Makes a directory that the user of a sandbox may read. The process itself creates files for nobody else.
-fn readable_directory(path: &Path) -> io::Result<()> {
-    fs::create_dir(path)?;
-    fs::set_permissions(path, PermissionsExt::from_mode(0o755))
-}
-
-/// Makes a directory in which the user of a sandbox may write.
-fn open_directory(path: &Path) -> io::Result<()> {
-    fs::create_dir(path)?;
-    fs::set_permissions(path, PermissionsExt::from_mode(0o777))
 }

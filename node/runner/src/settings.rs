@@ -35,10 +35,15 @@ pub struct FunctionSettings {
     pub node: Vec<PathBuf>,
     /// Programs of Python, version 3.10 or newer. By default, `python3` on the search path and in `/usr/bin`.
     pub python: Vec<PathBuf>,
+    /// Whether inline JavaScript without imports runs in QuickJS, if no node of the cluster has a Node.js for it.
+    pub quickjs_for_node: bool,
     /// Directory named `node_modules` with packages for JavaScript functions, such as `braintrust` and `openai`.
     pub node_modules: Option<PathBuf>,
     /// Directory with packages for inline Python functions, such as one that `pip install --target` made.
     pub python_path: Option<PathBuf>,
+    /// Directory of running functions: programs, unpacked bundles, temporary files. By default `functions` in the data
+    /// directory. A server of root with `code` `reduced` or `unsafe` has it beside, since other users have to enter it.
+    pub directory: Option<PathBuf>,
     /// Network that functions reach: `self` is this cluster only, `public` also public addresses, `off` nothing.
     pub network: FunctionNetwork,
     /// Calls that run at once on a node; 0 means four for each processor. An organization has at most half.
@@ -65,8 +70,10 @@ impl Default for FunctionSettings {
             code: CodeSetting::Auto,
             node: Vec::new(),
             python: Vec::new(),
+            quickjs_for_node: false,
             node_modules: None,
             python_path: None,
+            directory: None,
             network: FunctionNetwork::Public,
             running_max: 0,
             waiting_max: 256,

@@ -104,6 +104,11 @@ impl WorkerTunnel {
             None => std::future::pending().await,
         }
     }
+
+    /// Returns the next refusal that waits, without waiting itself.
+    pub fn waiting_refusal(&mut self) -> Option<String> {
+        self.refusals.try_recv().ok()
+    }
 }
 
 async fn accept(listener: &UnixListener, connector: &Connector) {

@@ -1,30 +1,28 @@
 //! One sandboxed process: its start, the load of a function, and calls within limits.
 
 use std::io;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use assay_node_runtimes::{
-    CallOutput, ChannelDecoder, FromWorker, FunctionCall, FunctionLoad, ToWorker, WorkerFailure, encode_frame,
+    BundleLocation, CallOutput, ChannelDecoder, CodeSource, FrameCodecError, FromWorker, FunctionCall, FunctionLoad,
+    ToWorker, WorkerFailure, encode_frame,
 };
-use assay_node_sandbox::JailLimits;
-use assay_node_sandbox::spawner::{KillOnDrop, SandboxedProcess};
-use assay_node_sandbox::usage::{SandboxUsage, measure, measure_shared_memory};
+use assay_node_sandbox::process::KillOnDrop;
+use assay_node_sandbox::{JailLimits, SandboxDirectory, SandboxedProcess, SettledProcesses};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::Instant;
 
 use crate::console::{CallConsole, CodeEvent, ConsoleOverflow, ConsolePipe, ConsoleStream};
+use crate::credentials::WorkerSecret;
 use crate::error::{CodeError, FunctionFailure};
 use crate::tunnel::WorkerTunnel;
+use crate::watch::{CALL_YIELDS_AFTER, CallWatch, LOAD_YIELDS_AFTER, sentence};
 
-/// Interval between two measurements of a running worker.
-const MEASURE_EVERY: Duration = Duration::from_millis(50);
 /// Bytes that are read from the channel at once.
 const READ_BYTES: usize = 64 << 10;
-/// Processor time that an idle worker may use between two checks.
-const IDLE_PROCESSOR_MAX: Duration = Duration::from_millis(500);
 
 /// Running worker.
 #[derive(Debug)]
@@ -35,24 +33,17 @@ pub struct Worker {
     stdout: ConsolePipe,
     stderr: ConsolePipe,
     tunnel: Option<WorkerTunnel>,
+    /// Revoked with the worker.
+    secret: WorkerSecret,
     limits: JailLimits,
     calls: u32,
-    /// Processor time at the last check of the idle worker.
-    idle_processor: Option<Duration>,
+    /// Function of the bundle that calls run.
+    location: Option<BundleLocation>,
+    /// Processes after the load, which are paused between calls.
+    settled: Option<Arc<SettledProcesses>>,
     /// Ends the process before its files are removed.
     process: KillOnDrop,
-    _files: WorkerFiles,
-}
-
-/// Directory of a worker, removed when it is dropped.
-#[derive(Debug)]
-pub struct WorkerFiles(pub PathBuf);
-
-impl Drop for WorkerFiles {
-    fn drop(&mut self) {
-        // What is left is removed at the next start of the node.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    _files: SandboxDirectory,
 }
 
 /// Limits of one exchange with a worker.
@@ -75,9 +66,9 @@ impl Worker {
     /// Takes over a process that was just started.
     pub fn new(
         process: SandboxedProcess,
-        tunnel: Option<WorkerTunnel>,
+        (tunnel, secret): (Option<WorkerTunnel>, WorkerSecret),
         limits: JailLimits,
-        files: WorkerFiles,
+        files: SandboxDirectory,
     ) -> io::Result<Worker> {
         let (channel, stdout, stderr, _, process) = process.into_parts();
         channel.set_nonblocking(true)?;
@@ -88,9 +79,11 @@ impl Worker {
             stdout: ConsolePipe::new(ConsoleStream::Stdout, stdout.into())?,
             stderr: ConsolePipe::new(ConsoleStream::Stderr, stderr.into())?,
             tunnel,
+            secret,
             limits,
             calls: 0,
-            idle_processor: None,
+            location: None,
+            settled: None,
             process,
             _files: files,
         })
@@ -101,42 +94,112 @@ impl Worker {
         self.calls
     }
 
+    /// Function of the bundle that calls run, if a bundle is loaded.
+    pub fn location(&self) -> Option<&BundleLocation> {
+        self.location.as_ref()
+    }
+
+    pub fn secret(&self) -> &WorkerSecret {
+        &self.secret
+    }
+
     /// Waits until the interpreter has started.
     pub async fn ready(&mut self, limits: &CallLimits) -> Result<(), CodeError> {
         let mut console = CallConsole::new(limits.events.clone());
-        match self.awaited(&mut console, limits).await? {
+        let watch = self.watch(limits, LOAD_YIELDS_AFTER);
+        let frame = tokio::select! {
+            biased;
+            error = watch.broken() => return Err(error),
+            frame = self.awaited(&mut console) => frame?,
+        };
+        match frame {
             FromWorker::Ready(_) => Ok(()),
             _ => Err(unexpected("before it was ready")),
         }
     }
 
-    /// Waits for the interpreter, and loads a function.
+    /// Loads the first function.
     pub async fn load(&mut self, load: FunctionLoad, limits: &CallLimits) -> Result<(), CodeError> {
-        self.ready(limits).await?;
+        self.choose(load, limits).await?;
+        self.settle().await;
+        Ok(())
+    }
+
+    /// Loads a function: the first one, or another one of the same bundle.
+    pub async fn choose(&mut self, load: FunctionLoad, limits: &CallLimits) -> Result<(), CodeError> {
+        let location = match &load.source {
+            CodeSource::Bundle { location, .. } => Some(location.clone()),
+            CodeSource::Inline { .. } => None,
+        };
         match self.ask(&ToWorker::Load(load), limits).await? {
-            FromWorker::Loaded(_) => Ok(()),
+            FromWorker::Loaded(_) => {
+                self.location = location;
+                Ok(())
+            }
             _ => Err(unexpected("instead of the end of the load")),
         }
+    }
+
+    /// Notes the processes that the function has after its load. Without them, the worker serves one call.
+    async fn settle(&mut self) {
+        let root = self.process.id();
+        let settled = tokio::task::spawn_blocking(move || SettledProcesses::of(root)).await;
+        self.settled = settled.ok().flatten().map(Arc::new);
+    }
+
+    /// Stops the worker until its next call, and returns the bytes of its memory.
+    ///
+    /// Returns `None` if it may serve no further call: processes are left behind.
+    pub async fn pause(&self) -> Option<u64> {
+        let settled = self.settled.clone()?;
+        tokio::task::spawn_blocking(move || settled.pause()).await.ok().flatten()
+    }
+
+    /// Returns whether a paused worker is still stopped.
+    pub fn is_paused(&self) -> bool {
+        self.settled.as_ref().is_some_and(|settled| settled.are_paused())
+    }
+
+    /// Continues a paused worker. Returns false if it has ended.
+    pub fn resume(&self) -> bool {
+        self.settled.as_ref().is_some_and(|settled| settled.resume())
     }
 
     /// Sends a request whose answer has no id, such as a list of evaluators, and returns the answer.
     pub async fn ask(&mut self, request: &ToWorker, limits: &CallLimits) -> Result<FromWorker, CodeError> {
         let mut console = CallConsole::new(limits.events.clone());
-        self.send(request).await?;
-        let answer = self.awaited(&mut console, limits).await?;
-        self.finish(&mut console).await?;
+        let watch = self.watch(limits, LOAD_YIELDS_AFTER);
+        let answer = tokio::select! {
+            biased;
+            error = watch.broken() => return Err(error),
+            answer = self.asked(request, &mut console) => answer?,
+        };
         match answer {
-            FromWorker::Error(failure) => Err(CodeError::Function(failure_of(failure))),
+            FromWorker::Error(failure) => {
+                Err(self.exceeded().unwrap_or_else(|| CodeError::Function(failure_of(failure, &console))))
+            }
             answer => Ok(answer),
         }
+    }
+
+    async fn asked(&mut self, request: &ToWorker, console: &mut CallConsole) -> Result<FromWorker, CodeError> {
+        self.send(request).await?;
+        let answer = self.awaited(console).await?;
+        self.finish(console).await?;
+        Ok(answer)
     }
 
     /// Calls the loaded function.
     pub async fn call(&mut self, call: FunctionCall, limits: &CallLimits) -> WorkerAnswer {
         self.calls += 1;
-        self.idle_processor = None;
         let id = call.id.clone();
-        match self.called(call, &id, limits).await {
+        let watch = self.watch(limits, CALL_YIELDS_AFTER);
+        let answer = tokio::select! {
+            biased;
+            error = watch.broken() => Err(error),
+            answer = self.called(call, &id, limits) => answer,
+        };
+        match answer {
             Ok(answer) => answer,
             Err(error) => WorkerAnswer { result: Err(error), is_usable: false },
         }
@@ -145,8 +208,8 @@ impl Worker {
     async fn called(&mut self, call: FunctionCall, id: &str, limits: &CallLimits) -> Result<WorkerAnswer, CodeError> {
         let mut console = CallConsole::new(limits.events.clone());
         self.send(&ToWorker::Call(Box::new(call))).await?;
-        let answer = loop {
-            let frame = self.awaited(&mut console, limits).await?;
+        let frame = loop {
+            let frame = self.awaited(&mut console).await?;
             if frame.call_id() != Some(id) {
                 return Err(unexpected("that belongs to no call"));
             }
@@ -157,21 +220,20 @@ impl Worker {
                         let _ = events.send(CodeEvent::Progress(progress.data)).await;
                     }
                 }
-                FromWorker::Result(output) => {
-                    let is_usable = output.left == 0;
-                    break WorkerAnswer { result: Ok(output), is_usable };
-                }
-                FromWorker::Error(failure) => {
-                    let is_usable = failure.left == 0;
-                    break WorkerAnswer { result: Err(CodeError::Function(failure_of(failure))), is_usable };
-                }
-                FromWorker::Ready(_) | FromWorker::Loaded(_) | FromWorker::Listed(_) => {
-                    return Err(unexpected("during a call"));
-                }
+                last => break last,
             }
         };
         self.finish(&mut console).await?;
-        Ok(answer)
+        match frame {
+            FromWorker::Result(output) => Ok(WorkerAnswer { is_usable: output.left == 0, result: Ok(output) }),
+            FromWorker::Error(failure) => {
+                let exceeded = self.exceeded();
+                let is_usable = failure.left == 0 && exceeded.is_none();
+                let error = exceeded.unwrap_or_else(|| CodeError::Function(failure_of(failure, &console)));
+                Ok(WorkerAnswer { result: Err(error), is_usable })
+            }
+            _ => Err(unexpected("during a call")),
+        }
     }
 
     async fn send(&mut self, frame: &ToWorker) -> Result<(), CodeError> {
@@ -180,20 +242,36 @@ impl Worker {
         self.channel.write_all(&bytes).await.map_err(|_| self.ended_early(""))
     }
 
+    /// Takes what the function wrote, and the connections that were refused, before its last frame.
     async fn finish(&mut self, console: &mut CallConsole) -> Result<(), CodeError> {
+        while let Some(refusal) = self.tunnel.as_mut().and_then(WorkerTunnel::waiting_refusal) {
+            console.note_refusal(refusal).await;
+        }
         for pipe in [&mut self.stdout, &mut self.stderr] {
             console.finish(pipe).await.map_err(overflow)?;
         }
         Ok(())
     }
 
-    /// Waits for a frame, while the console is read and the limits are checked.
-    async fn awaited(&mut self, console: &mut CallConsole, limits: &CallLimits) -> Result<FromWorker, CodeError> {
-        let mut ticks = interval_at(Instant::now() + MEASURE_EVERY, MEASURE_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut processor_at_start = None;
+    fn watch(&self, limits: &CallLimits, yields_after: Duration) -> CallWatch {
+        let CallLimits { until, time_max, .. } = *limits;
+        let cgroup = self.process.cgroup().cloned();
+        if let Some(cgroup) = &cgroup {
+            cgroup.begin();
+        }
+        CallWatch { process: self.process.id(), limits: self.limits.clone(), until, time_max, yields_after, cgroup }
+    }
+
+    /// Returns the error of a function that passed a limit of the kernel during this exchange.
+    fn exceeded(&self) -> Option<CodeError> {
+        let exceeded = self.process.cgroup()?.exceeded()?;
+        Some(CodeError::ended("LimitError", sentence(exceeded, &self.limits)))
+    }
+
+    /// Waits for a frame, while the console is read.
+    async fn awaited(&mut self, console: &mut CallConsole) -> Result<FromWorker, CodeError> {
         loop {
-            if let Some(frame) = self.decoder.next_frame().map_err(|why| CodeError::Node(why.to_string()))? {
+            if let Some(frame) = self.decoder.next_frame().map_err(malformed)? {
                 return Ok(frame);
             }
             tokio::select! {
@@ -206,62 +284,22 @@ impl Worker {
                 },
                 () = self.stdout.readable() => console.take(&mut self.stdout).await.map_err(overflow)?,
                 () = self.stderr.readable() => console.take(&mut self.stderr).await.map_err(overflow)?,
-                refusal = refusal_of(&mut self.tunnel) => console.note(&refusal).await,
-                _ = ticks.tick() => {
-                    let usage = self.measured().await;
-                    let start = *processor_at_start.get_or_insert(usage.processor);
-                    self.check(usage, usage.processor.saturating_sub(start), limits).await?;
-                }
-                () = sleep_until(limits.until) => {
-                    let seconds = limits.time_max.as_secs_f64();
-                    return Err(CodeError::ended("TimeoutError", format!("the function ran for more than {seconds} seconds")));
-                }
+                refusal = refusal_of(&mut self.tunnel) => console.note_refusal(refusal).await,
             }
         }
     }
 
-    async fn measured(&self) -> SandboxUsage {
-        let id = self.process.id();
-        // Reading may wait for the kernel.
-        tokio::task::spawn_blocking(move || measure(id)).await.unwrap_or_default()
-    }
-
-    /// Checks what a running call uses.
-    async fn check(&self, usage: SandboxUsage, processor: Duration, limits: &CallLimits) -> Result<(), CodeError> {
-        let ended = |message: String| Err(CodeError::ended("LimitError", message));
-        if usage.memory_bytes > self.limits.memory_bytes {
-            let id = self.process.id();
-            let shared = tokio::task::spawn_blocking(move || measure_shared_memory(id)).await;
-            if shared.unwrap_or(usage.memory_bytes) > self.limits.memory_bytes {
-                let mebibytes = self.limits.memory_bytes >> 20;
-                return ended(format!("the function used more than {mebibytes} MiB of memory"));
-            }
-        }
-        if usage.threads > self.limits.processes {
-            return ended(format!("the function started more than {} processes and threads", self.limits.processes));
-        }
-        if processor > limits.time_max {
-            let seconds = limits.time_max.as_secs_f64();
-            return ended(format!("the function used more than {seconds} seconds of processor time"));
-        }
-        Ok(())
-    }
-
-    /// Returns whether an idle worker may not serve another call: it has ended, sent a frame, or works on its own.
+    /// Returns whether an idle worker may not serve another call: it has ended, or sent a frame.
     pub fn is_restless(&mut self) -> bool {
         let mut byte = [0];
         let is_silent = matches!(self.channel.try_read(&mut byte), Err(why) if why.kind() == io::ErrorKind::WouldBlock);
         !is_silent || self.decoder.pending() > 0 || self.process.has_ended()
     }
 
-    /// Returns whether an idle worker has used the processor since the last check.
-    pub fn is_busy_alone(&mut self) -> bool {
-        let processor = self.process.usage().processor;
-        let last = self.idle_processor.replace(processor).unwrap_or(processor);
-        processor.saturating_sub(last) > IDLE_PROCESSOR_MAX
-    }
-
     fn ended_early(&self, words: &str) -> CodeError {
+        if let Some(error) = self.exceeded() {
+            return error;
+        }
         let mut message = "the function ended its process".to_owned();
         if !words.is_empty() {
             message.push_str(": ");
@@ -282,10 +320,20 @@ fn overflow(_: ConsoleOverflow) -> CodeError {
     CodeError::ended("LimitError", "the function wrote more than 64 MiB to its console")
 }
 
+/// Returns the error of a function that wrote to the channel of its worker.
+fn malformed(why: FrameCodecError) -> CodeError {
+    CodeError::ended("ProtocolError", format!("the function answered without a value: {why}"))
+}
+
 fn unexpected(when: &str) -> CodeError {
     CodeError::ended("ProtocolError", format!("the worker of the function sent a frame {when}"))
 }
 
-fn failure_of(failure: WorkerFailure) -> FunctionFailure {
-    FunctionFailure { name: failure.name, message: failure.message, stack: failure.stack }
+/// Returns the failure of a function. A connection that was refused before is part of it.
+fn failure_of(failure: WorkerFailure, console: &CallConsole) -> FunctionFailure {
+    let WorkerFailure { name, mut message, stack, .. } = failure;
+    if let Some(refusal) = console.refusal() {
+        message.push_str(&format!(" ({refusal})"));
+    }
+    FunctionFailure { name, message, stack }
 }

@@ -75,7 +75,13 @@ def _patch(socket):
             self._peer = None
             kind = socket.SOCK_STREAM if type == -1 else type & ~flags
             if fileno is None and family in (-1, *internet) and kind == socket.SOCK_STREAM:
-                super().__init__(socket.AF_UNIX, type, 0)
+                if tunnel:
+                    super().__init__(socket.AF_UNIX, type, 0)
+                else:
+                    # Where sockets are inherited, none can be made but a pair, and one end takes the inherited place.
+                    super().__init__(fileno=_one_of_pair())
+                    if type != -1 and type & socket.SOCK_NONBLOCK:
+                        self.setblocking(False)
                 self._is_tunnel = True
             else:
                 super().__init__(family, type, proto, fileno)
@@ -145,6 +151,15 @@ def _patch(socket):
     socket.socket = socket.SocketType = TunnelSocket
     socket.getaddrinfo = getaddrinfo
     socket.gethostbyname = _text
+
+
+def _one_of_pair():
+    """Returns the descriptor of a socket whose peer is closed."""
+    import _socket
+
+    one, other = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    other.close()
+    return one.detach()
 
 
 def _next_stream(errno):

@@ -132,6 +132,9 @@ class Worker:
         assay_functions.note_login(variables)
         self.failure = None
         try:
+            # A function of the bundle may have left the directory before another one is loaded.
+            if os.getcwd() != self.home:
+                os.chdir(self.home)
             value = work()
             self.environment.keep(variables)
             self.home = os.getcwd()

@@ -21,21 +21,40 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 /// Capacity that a decoder keeps after a large frame.
 const IDLE_CAPACITY_MAX: usize = 256 * 1024;
 
+/// Upper bound of the values in a frame from a worker.
+///
+/// An empty object has three bytes in a frame, and dozens in the memory of the server.
+pub const FROM_WORKER_VALUES_MAX: usize = 1_000_000;
+/// Upper bound of the levels of a frame from a worker, which is below that of the parser.
+pub const FROM_WORKER_DEPTH_MAX: usize = 120;
+
+/// Shape of a frame that its receiver accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameShape {
+    pub values: usize,
+    pub depth: usize,
+}
+
 /// Frame of one direction of the channel.
 pub trait ChannelFrame: Serialize + DeserializeOwned {
     /// Upper bound of the encoded frame, without its length.
     const BYTES_MAX: usize;
+    /// Upper bounds of its shape, if the sender is not trusted.
+    const SHAPE_MAX: Option<FrameShape>;
     /// Sender of such frames, for errors.
     const SENDER: &'static str;
 }
 
 impl ChannelFrame for ToWorker {
     const BYTES_MAX: usize = TO_WORKER_BYTES_MAX;
+    const SHAPE_MAX: Option<FrameShape> = None;
     const SENDER: &'static str = "server";
 }
 
 impl ChannelFrame for FromWorker {
     const BYTES_MAX: usize = FROM_WORKER_BYTES_MAX;
+    const SHAPE_MAX: Option<FrameShape> =
+        Some(FrameShape { values: FROM_WORKER_VALUES_MAX, depth: FROM_WORKER_DEPTH_MAX });
     const SENDER: &'static str = "worker";
 }
 
@@ -44,6 +63,10 @@ impl ChannelFrame for FromWorker {
 pub enum FrameCodecError {
     #[error("a frame of the {sender} has {bytes} bytes: at most {max} are valid")]
     TooLong { sender: &'static str, bytes: usize, max: usize },
+    #[error("a frame of the {sender} has more than {max} values")]
+    ManyValues { sender: &'static str, max: usize },
+    #[error("a frame of the {sender} is nested more than {max} levels deep")]
+    DeeplyNested { sender: &'static str, max: usize },
     #[error("a frame of the {sender} is not one of the known JSON forms: {reason}")]
     Malformed { sender: &'static str, reason: serde_json::Error },
     #[error("a frame of the {sender} cannot be encoded as JSON: {reason}")]
@@ -113,6 +136,9 @@ impl<F: ChannelFrame> ChannelDecoder<F> {
             return Err(FrameCodecError::TooLong { sender: F::SENDER, bytes: length, max: F::BYTES_MAX });
         }
         let Some(body) = body.get(..length) else { return Ok(None) };
+        if let Some(max) = F::SHAPE_MAX {
+            check_shape(body, max, F::SENDER)?;
+        }
         let frame =
             serde_json::from_slice(body).map_err(|reason| FrameCodecError::Malformed { sender: F::SENDER, reason })?;
         self.decoded += FRAME_HEADER_BYTES + length;
@@ -123,6 +149,36 @@ impl<F: ChannelFrame> ChannelDecoder<F> {
     pub fn pending(&self) -> usize {
         self.received.len() - self.decoded
     }
+}
+
+/// Checks the number of values and levels before anything is allocated for them.
+fn check_shape(body: &[u8], max: FrameShape, sender: &'static str) -> Result<(), FrameCodecError> {
+    let (mut values, mut depth) = (1_usize, 0_usize);
+    let (mut is_text, mut is_escaped) = (false, false);
+    for byte in body {
+        if is_text {
+            is_text = is_escaped || *byte != b'"';
+            is_escaped = !is_escaped && *byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => is_text = true,
+            b',' => values += 1,
+            b'[' | b'{' => {
+                values += 1;
+                depth += 1;
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if values > max.values {
+            return Err(FrameCodecError::ManyValues { sender, max: max.values });
+        }
+        if depth > max.depth {
+            return Err(FrameCodecError::DeeplyNested { sender, max: max.depth });
+        }
+    }
+    Ok(())
 }
 
 /// Reads one frame from a blocking channel. Returns nothing if the channel was closed between two frames.

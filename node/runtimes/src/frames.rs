@@ -122,6 +122,8 @@ pub enum CallForm {
     Preprocessor,
     /// The input, and the hooks as a second argument.
     EvalTask,
+    /// No handler is called. The value has the evaluators of a bundle by name.
+    Evaluators,
 }
 
 /// Trace of a call: the object with its spans, and the root span.
@@ -159,7 +161,7 @@ pub struct BundleList {
 /// Interpreter of a worker that has started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerReady {
-    /// `node` or `python`, as in the runtime context of a function.
+    /// `node`, `python` or `quickjs`, as in the runtime context of a function.
     pub runtime: String,
     /// Full version, such as `22.11.0`.
     pub version: String,

@@ -26,7 +26,10 @@ mod frames;
 mod programs;
 
 pub use codec::{ChannelDecoder, ChannelFrame, ChannelReadError, FrameCodecError, encode_frame, read_frame};
-pub use codec::{FRAME_HEADER_BYTES, FROM_WORKER_BYTES_MAX, TO_WORKER_BYTES_MAX};
+pub use codec::{
+    FRAME_HEADER_BYTES, FROM_WORKER_BYTES_MAX, FROM_WORKER_DEPTH_MAX, FROM_WORKER_VALUES_MAX, FrameShape,
+    TO_WORKER_BYTES_MAX,
+};
 pub use frames::{BundleList, FromWorker, LoadedFunction};
 pub use frames::{
     BundleLocation, CallForm, CallOutput, CodeSource, FunctionCall, FunctionLoad, ListedEvaluator, ListedEvaluators,
@@ -34,7 +37,7 @@ pub use frames::{
 };
 pub use programs::{
     CHANNEL_FD, CHANNEL_VARIABLE, NODE_MODULES_VARIABLE, RUNTIME_FILES, RuntimeFile, RuntimeKind, STREAMS_VARIABLE,
-    TUNNEL_VARIABLE,
+    TUNNEL_VARIABLE, WORKER_COMMAND,
 };
 
 /// Upper bound of the encoded value that a call answers.

@@ -14,6 +14,8 @@ pub const TUNNEL_VARIABLE: &str = "ASSAY_TUNNEL";
 ///
 /// Each descriptor serves one connection, with the same protocol as [`TUNNEL_VARIABLE`].
 pub const STREAMS_VARIABLE: &str = "ASSAY_STREAMS";
+/// Hidden command of the server's program that serves functions for [`RuntimeKind::QuickJs`].
+pub const WORKER_COMMAND: &str = "function-worker";
 /// Environment variable with the directory of the operator's npm packages, which must be named `node_modules`.
 pub const NODE_MODULES_VARIABLE: &str = "ASSAY_NODE_MODULES";
 
@@ -47,6 +49,8 @@ pub const RUNTIME_FILES: [RuntimeFile; 14] = [
 pub enum RuntimeKind {
     Node,
     Python,
+    /// Engine inside of the server's program, without files, network and timers.
+    QuickJs,
 }
 
 impl RuntimeKind {
@@ -55,7 +59,13 @@ impl RuntimeKind {
         match self {
             RuntimeKind::Node => "node",
             RuntimeKind::Python => "python",
+            RuntimeKind::QuickJs => "quickjs",
         }
+    }
+
+    /// Returns the runtime of a name.
+    pub fn named(name: &str) -> Option<RuntimeKind> {
+        [RuntimeKind::Node, RuntimeKind::Python, RuntimeKind::QuickJs].into_iter().find(|kind| kind.name() == name)
     }
 
     /// Returns the arguments of the interpreter after its options, for runtimes in `directory`.
@@ -65,13 +75,14 @@ impl RuntimeKind {
             // worker threads of user code inherit the option, and with it the network
             RuntimeKind::Node => vec!["--require".into(), file("network.js"), file("worker.js")],
             RuntimeKind::Python => vec![file("worker.py")],
+            RuntimeKind::QuickJs => vec![WORKER_COMMAND.to_owned()],
         }
     }
 
     /// Returns the environment variables that the interpreter needs to find the runtimes in `directory`.
     pub fn variables(self, directory: &Path) -> Vec<(&'static str, String)> {
         match self {
-            RuntimeKind::Node => Vec::new(),
+            RuntimeKind::Node | RuntimeKind::QuickJs => Vec::new(),
             // child processes of user code find `sitecustomize` by it, and with it the network
             RuntimeKind::Python => vec![("PYTHONPATH", directory.to_string_lossy().into_owned())],
         }

@@ -12,7 +12,7 @@ use crate::strength::SandboxStrength;
 /// Path of the server's program in a private root.
 const STAGE_PATH: &str = "/run/assay/stage";
 /// Path of the temporary directory in a private root.
-const TEMP_PATH: &str = "/tmp";
+pub(crate) const TEMP_PATH: &str = "/tmp";
 /// Upper bound of the bytes in shared memory of a jail.
 const SHARED_MEMORY_BYTES_MAX: u64 = 64 << 20;
 /// Directories of the system that interpreters load libraries from. Those that are links stay links.
@@ -47,11 +47,16 @@ pub struct JailLimits {
     pub memory_bytes: u64,
     /// Processes and threads together.
     pub processes: u64,
+    /// Open files of one process.
     pub open_files: u64,
+    /// Open files of all processes together, checked by the server: sockets hold memory of the kernel.
+    pub all_open_files: u64,
     /// Size of one file.
     pub file_bytes: u64,
     /// Size of the temporary directory in a private root.
     pub temp_bytes: u64,
+    /// Files in the temporary directory of a private root, checked by the server: each holds memory of the kernel.
+    pub temp_files: u64,
 }
 
 impl Default for JailLimits {
@@ -60,8 +65,10 @@ impl Default for JailLimits {
             memory_bytes: 512 << 20,
             processes: 128,
             open_files: 256,
+            all_open_files: 2_048,
             file_bytes: 256 << 20,
             temp_bytes: 256 << 20,
+            temp_files: 10_000,
         }
     }
 }

@@ -9,6 +9,11 @@ use landlock::{
 
 /// Newest interface of the kernel whose restrictions are used: files, TCP, abstract sockets and signals.
 const NEWEST: ABI = ABI::V6;
+/// Files about itself that a process may read where it sees the process table of the machine.
+///
+/// The directory as a whole would also show the network of the machine.
+const ABOUT_ITSELF: [&str; 12] =
+    ["cgroup", "cmdline", "comm", "environ", "fd", "fdinfo", "limits", "maps", "mountinfo", "stat", "statm", "status"];
 /// Devices that a process may open where it sees those of the machine.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
@@ -38,10 +43,15 @@ pub fn restrict(rules: &FileRules<'_>) -> Result<bool, RulesetError> {
     }
     ruleset = allowed(ruleset, rules.temp, all)?;
     if rules.has_private_root {
-        ruleset = allowed(ruleset, Path::new("/proc"), reading | AccessFs::WriteFile)?;
+        // Without writing, a process keeps the score by which the kernel ends it first.
+        ruleset = allowed(ruleset, Path::new("/proc"), reading)?;
         ruleset = allowed(ruleset, Path::new("/dev"), all)?;
     } else {
-        ruleset = allowed(ruleset, Path::new("/proc/self"), reading)?;
+        for name in ABOUT_ITSELF {
+            let is_directory = matches!(name, "fd" | "fdinfo");
+            let access = if is_directory { reading } else { AccessFs::ReadFile.into() };
+            ruleset = allowed(ruleset, &Path::new("/proc/self").join(name), access)?;
+        }
         for device in DEVICES {
             ruleset = allowed(ruleset, Path::new(device), AccessFs::ReadFile | AccessFs::WriteFile)?;
         }

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::cgroups::decision::CgroupOffer;
 use crate::jail::{JailHost, JailLimits, JailPlan};
+use crate::reach::closed_part;
 use crate::spawner::{SpawnError, Spawner};
 use crate::stage::{TRIAL_COMMAND, TrialReport};
 use crate::strength::SandboxStrength;
@@ -22,6 +24,8 @@ pub struct SandboxReport {
     pub available: Option<SandboxStrength>,
     /// Missing layers, with what to do about each.
     pub missing: Vec<String>,
+    /// Whether the kernel can hold the limits of whole sandboxes. A sandbox without that is measured.
+    pub cgroups: CgroupOffer,
 }
 
 /// Tries the sandboxes of this machine, the strongest first. Blocks until the trials end.
@@ -31,6 +35,8 @@ pub fn probe(stage: &Path, temp: &Path) -> SandboxReport {
     let bubblewrap = find_bubblewrap(std::env::var_os("PATH"));
     let is_root = rustix::process::geteuid().is_root();
     let host = JailHost { stage: stage.to_owned(), bubblewrap, is_root };
+    // Before the trials, whose processes would be in the same cgroup.
+    let cgroups = CgroupOffer::of_this_process();
     let mut missing = Vec::new();
     if host.bubblewrap.is_none() {
         missing.push("the program `bwrap`: install the package bubblewrap".to_owned());
@@ -39,22 +45,32 @@ pub fn probe(stage: &Path, temp: &Path) -> SandboxReport {
         if strength == SandboxStrength::Full && host.bubblewrap.is_none() {
             continue;
         }
+        // Without a private root, the user of a sandbox needs the way to its files.
+        let closed = (is_root && strength != SandboxStrength::Full).then(|| closed_part(temp)).flatten();
+        if let Some(closed) = closed {
+            missing.push(format!(
+                "a {strength} sandbox: its users may not enter {}: name in functions.directory a directory that every \
+                 user may enter",
+                closed.display()
+            ));
+            continue;
+        }
         match tried(&host, strength, temp) {
             Ok(report) => {
                 if !report.has_landlock {
                     missing.push("landlock: start the kernel with it, for a second wall around files".to_owned());
                 }
-                return SandboxReport { host, available: Some(strength), missing };
+                return SandboxReport { host, available: Some(strength), missing, cgroups };
             }
             Err(why) => missing.push(format!("a {strength} sandbox: {why}")),
         }
     }
-    SandboxReport { host, available: None, missing }
+    SandboxReport { host, available: None, missing, cgroups }
 }
 
 /// Runs a trial. The error says what failed, in the words of the program that failed.
 fn tried(host: &JailHost, strength: SandboxStrength, temp: &Path) -> Result<TrialReport, String> {
-    let spawner = Spawner::start(host.clone()).map_err(|why| format!("no thread can be started: {why}"))?;
+    let spawner = Spawner::start(host.clone(), None).map_err(|why| format!("no thread can be started: {why}"))?;
     let output = output_of(&spawner, strength, temp).map_err(|why| why.to_string())?;
     let report: TrialReport = serde_json::from_str(output.0.trim()).map_err(|_| {
         let words = output.1.trim();

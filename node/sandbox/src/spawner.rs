@@ -1,4 +1,4 @@
-//! Spawner of sandboxed processes, and their handles.
+//! Spawner of sandboxed processes.
 //!
 //! A process of a sandbox dies with the thread that started it. All are therefore started by one thread, which lives as
 //! long as the spawner.
@@ -6,18 +6,21 @@
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
+use crate::cgroups::{CgroupError, SandboxCgroups};
 use crate::jail::{JailHost, JailPlan, command_line};
-use crate::usage::{SandboxUsage, measure, measure_shared_memory};
+use crate::process::{KillOnDrop, SandboxedProcess};
 
 /// Upper bound of the processes that wait to be started.
 const WAITING_MAX: usize = 256;
 /// Upper bound of the inherited sockets of one process.
 const STREAMS_MAX: usize = 64;
-/// Variable with the numbers of the inherited sockets, as `first-last`.
+/// Distance between the first users of two servers whose process ids follow each other.
+const USERS_APART: u32 = 7_919;
+/// Variable with the numbers of the inherited sockets, such as `10,12`.
 pub const STREAMS_VARIABLE: &str = "ASSAY_STREAMS";
 
 /// Error of a start.
@@ -29,41 +32,28 @@ pub enum SpawnError {
     Instructions(#[from] serde_json::Error),
     #[error("a sandbox inherits at most {STREAMS_MAX} sockets")]
     ManyStreams,
+    #[error("limiting the sandbox by cgroup v2: {0}; restart the server if its cgroup was changed")]
+    Cgroup(#[from] CgroupError),
     #[error("the spawner has stopped")]
     Stopped,
 }
 
 /// Order for the thread of a spawner.
-enum Order {
+pub(crate) enum Order {
     Start(Box<JailPlan>, mpsc::SyncSender<Order>, mpsc::SyncSender<Result<SandboxedProcess, SpawnError>>),
     /// Ended process, whose state the thread takes from the kernel.
     Reap(Child),
 }
 
+/// Where a spawner starts processes.
+struct SpawnerPlace {
+    host: JailHost,
+    cgroups: Option<SandboxCgroups>,
+}
+
 /// Starter of sandboxed processes.
 #[derive(Clone, Debug)]
 pub struct Spawner {
-    orders: mpsc::SyncSender<Order>,
-}
-
-/// Running process of a sandbox. Dropping it kills the process and all that descend from it.
-#[derive(Debug)]
-pub struct SandboxedProcess {
-    /// Channel of the server's frames.
-    pub channel: UnixStream,
-    pub stdout: ChildStdout,
-    pub stderr: ChildStderr,
-    /// Server's ends of the inherited sockets.
-    pub streams: Vec<UnixStream>,
-    kill: KillOnDrop,
-}
-
-/// Handle that kills the process when it is dropped.
-#[derive(Debug)]
-pub struct KillOnDrop {
-    child: Option<Child>,
-    /// Whether the processes share a group instead of a process table of their own.
-    is_group: bool,
     orders: mpsc::SyncSender<Order>,
 }
 
@@ -77,10 +67,11 @@ impl std::fmt::Debug for Order {
 }
 
 impl Spawner {
-    /// Starts the thread of a spawner.
-    pub fn start(host: JailHost) -> io::Result<Spawner> {
+    /// Starts the thread of a spawner. With `cgroups`, each process and all that descend from it are in one of them.
+    pub fn start(host: JailHost, cgroups: Option<SandboxCgroups>) -> io::Result<Spawner> {
         let (orders, received) = mpsc::sync_channel(WAITING_MAX);
-        let run = move || serve(&host, &received);
+        let place = SpawnerPlace { host, cgroups };
+        let run = move || serve(&place, &received);
         thread::Builder::new().name("sandbox-spawner".into()).spawn(run)?;
         Ok(Spawner { orders })
     }
@@ -95,14 +86,15 @@ impl Spawner {
 }
 
 /// Handles orders until the spawner and all its processes are gone.
-fn serve(host: &JailHost, orders: &mpsc::Receiver<Order>) {
-    let mut number: u32 = 0;
+fn serve(place: &SpawnerPlace, orders: &mpsc::Receiver<Order>) {
+    // Servers of one machine begin at different users.
+    let mut number = std::process::id().wrapping_mul(USERS_APART);
     for order in orders {
         match order {
             Order::Start(plan, back, answer) => {
                 number = number.wrapping_add(1);
                 // A caller that has left drops the process, which ends it.
-                let _ = answer.send(start(host, (&plan, number), &back));
+                let _ = answer.send(start(place, (&plan, number), &back));
             }
             Order::Reap(mut child) => {
                 let _ = child.wait();
@@ -112,15 +104,16 @@ fn serve(host: &JailHost, orders: &mpsc::Receiver<Order>) {
 }
 
 fn start(
-    host: &JailHost,
+    place: &SpawnerPlace,
     (plan, number): (&JailPlan, u32),
     back: &mpsc::SyncSender<Order>,
 ) -> Result<SandboxedProcess, SpawnError> {
     if plan.streams > STREAMS_MAX {
         return Err(SpawnError::ManyStreams);
     }
-    let (program, arguments) = command_line(host, plan, number)?;
+    let (program, arguments) = command_line(&place.host, plan, number)?;
     let failed = |why: io::Error| SpawnError::Start { program: program.display().to_string(), why };
+    let cgroup = place.cgroups.as_ref().map(|cgroups| cgroups.create(&plan.limits)).transpose()?.map(Arc::new);
     let (mut channel, theirs) = UnixStream::pair().map_err(failed)?;
     let (streams, inherited) = pairs(plan.streams).map_err(failed)?;
     let mut command = Command::new(&program);
@@ -134,8 +127,11 @@ fn start(
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(failed(io::Error::other("the process has no console")));
     };
-    let kill = KillOnDrop { child: Some(child), is_group: !plan.has_private_root(), orders: back.clone() };
-    // The stage waits for this byte.
+    let kill = KillOnDrop::new(child, !plan.has_private_root(), cgroup, back.clone());
+    if let Some(cgroup) = kill.cgroup() {
+        cgroup.place(kill.id())?;
+    }
+    // The stage waits for this byte, so no code of users has run yet.
     channel.write_all(&[1]).map_err(failed)?;
     Ok(SandboxedProcess { channel, stdout, stderr, streams, kill })
 }
@@ -158,55 +154,4 @@ fn numbers(inherited: &[OwnedFd]) -> Option<String> {
     use std::os::fd::AsRawFd;
     let numbers: Vec<String> = inherited.iter().map(|stream| stream.as_raw_fd().to_string()).collect();
     (!numbers.is_empty()).then(|| numbers.join(","))
-}
-
-impl SandboxedProcess {
-    pub fn id(&self) -> u32 {
-        self.kill.id()
-    }
-
-    /// Measures the processes of the sandbox.
-    pub fn usage(&self) -> SandboxUsage {
-        measure(self.id())
-    }
-
-    /// Separates the parts, so that each can be moved to a task of its own.
-    pub fn into_parts(self) -> (UnixStream, ChildStdout, ChildStderr, Vec<UnixStream>, KillOnDrop) {
-        (self.channel, self.stdout, self.stderr, self.streams, self.kill)
-    }
-}
-
-impl KillOnDrop {
-    pub fn id(&self) -> u32 {
-        self.child.as_ref().map_or(0, Child::id)
-    }
-
-    pub fn usage(&self) -> SandboxUsage {
-        measure(self.id())
-    }
-
-    pub fn shared_memory(&self) -> u64 {
-        measure_shared_memory(self.id())
-    }
-
-    /// Returns whether the process has ended.
-    pub fn has_ended(&mut self) -> bool {
-        self.child.as_mut().is_none_or(|child| matches!(child.try_wait(), Ok(Some(_))))
-    }
-}
-
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
-        if self.is_group {
-            let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
-            // Fails if the stage has not yet made the group: then there is only the process itself.
-            let _ = group.map(|group| rustix::process::kill_process_group(group, rustix::process::Signal::KILL));
-        }
-        let _ = child.kill();
-        // Normally the process is gone at once. Otherwise the thread waits, unless it has to start many.
-        if !matches!(child.try_wait(), Ok(Some(_))) {
-            let _ = self.orders.try_send(Order::Reap(child));
-        }
-    }
 }

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::IntoRawFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
@@ -18,16 +18,18 @@ use crate::jail::JailLimits;
 use crate::landlock_rules::{FileRules, restrict};
 use crate::spawner::STREAMS_VARIABLE;
 use crate::strength::SandboxStrength;
-use crate::syscalls::{Sockets, install};
+use crate::syscalls::{FilterScope, install};
 
 /// Hidden command of the server's program that runs the stage.
 pub const STAGE_COMMAND: &str = "function-stage";
 /// Variable with the number of the file descriptor of the channel.
 pub const CHANNEL_VARIABLE: &str = "ASSAY_CHANNEL";
+/// Program name that stands for the server's own program, which takes the channel as its standard input.
+pub const OWN_PROGRAM: &str = "assay-worker";
 /// Program name that ends the stage with a report instead of an interpreter, for trials.
 pub const TRIAL_COMMAND: &str = "assay-trial";
-/// Priority of sandboxed processes: they take what the server leaves.
-const NICENESS: i32 = 19;
+/// Niceness of sandboxed processes, above that of the server. Those that compute for long get a higher one.
+const NICENESS: i32 = 5;
 /// Score by which the kernel prefers sandboxed processes when memory runs out.
 const OUT_OF_MEMORY_SCORE: &str = "1000";
 /// Factor between the memory of a sandbox and the private memory of one process, reserved memory included.
@@ -38,6 +40,10 @@ const RESERVED_MEMORY_FACTOR: u64 = 4;
 const PROCESSOR_SECONDS_MAX: u64 = 24 * 3_600;
 /// Upper bound of the processes of a user, where the limit holds for all processes of that user.
 const SHARED_PROCESSES_MAX: u64 = 4_096;
+/// Upper bound of signals and timers that wait, each of which holds memory of the kernel.
+const PENDING_SIGNALS_MAX: u64 = 1_024;
+/// Mode of a temporary directory that belongs to the user of one sandbox.
+const OWN_MODE: u32 = 0o700;
 
 /// Restrictions for the stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,13 +93,18 @@ pub fn run_stage(arguments: &[OsString]) -> Result<Infallible, StageError> {
     let instructions: StageInstructions =
         serde_json::from_str(instructions).map_err(|why| StageError::new("instructions", why))?;
     await_start().map_err(|why| StageError::new("start", why))?;
-    let channel = separate_channel().map_err(|why| StageError::new("channel", why))?;
+    let is_own = program == OWN_PROGRAM;
+    let channel = if is_own { keep_channel() } else { separate_channel() };
+    let channel = channel.map_err(|why| StageError::new("channel", why))?;
+    // The path is read before the sandbox closes.
+    let own = std::env::current_exe().map_err(|why| StageError::new("program", why))?;
     prepare(&instructions)?;
     let has_landlock = close(&instructions)?;
     if program == TRIAL_COMMAND {
         report(&instructions, has_landlock)?;
         std::process::exit(0);
     }
+    let program = if is_own { own.as_os_str() } else { program };
     let mut command = Command::new(program);
     let failed = command.args(rest).env(CHANNEL_VARIABLE, channel.to_string()).exec();
     Err(StageError::new("execute", format!("{}: {failed}", program.display())))
@@ -107,6 +118,13 @@ fn await_start() -> io::Result<()> {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
         _ => Ok(()),
     }
+}
+
+/// Leaves the channel at the standard input, and returns its number.
+fn keep_channel() -> io::Result<i32> {
+    let channel = 0;
+    close_others(channel)?;
+    Ok(channel)
 }
 
 /// Moves the channel from the standard input to a descriptor of its own, and returns its number.
@@ -142,10 +160,14 @@ fn prepare(instructions: &StageInstructions) -> Result<(), StageError> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|why| StageError::new("orphans", why))?;
     }
-    // Both only make the process yield sooner; a kernel that refuses keeps the sandbox closed.
+    // These only make the process yield sooner; a kernel that refuses keeps the sandbox closed.
     let _ = fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE);
+    let _ = fs::write("/proc/self/autogroup", NICENESS.to_string());
     let _ = rustix::process::nice(NICENESS);
     if let Some(id) = instructions.user {
+        if instructions.strength != SandboxStrength::Full {
+            own(&instructions.temp, id).map_err(|why| StageError::new("owner of the temporary directory", why))?;
+        }
         become_user(id).map_err(|why| StageError::new("user", why))?;
         if instructions.strength != SandboxStrength::Full {
             // A change of user clears the signal.
@@ -155,6 +177,12 @@ fn prepare(instructions: &StageInstructions) -> Result<(), StageError> {
     }
     std::env::set_current_dir(&instructions.temp).map_err(|why| StageError::new("temporary directory", why))?;
     set_limits(instructions).map_err(|why| StageError::new("limits", why))
+}
+
+/// Gives the temporary directory to the user of the sandbox, so that those of other sandboxes cannot enter it.
+fn own(temp: &Path, id: u32) -> io::Result<()> {
+    std::os::unix::fs::chown(temp, Some(id), Some(id))?;
+    fs::set_permissions(temp, std::os::unix::fs::PermissionsExt::from_mode(OWN_MODE))
 }
 
 fn become_user(id: u32) -> rustix::io::Result<()> {
@@ -167,8 +195,9 @@ fn become_user(id: u32) -> rustix::io::Result<()> {
 fn set_limits(instructions: &StageInstructions) -> rustix::io::Result<()> {
     let limits = &instructions.limits;
     // Without a user or a user namespace of its own, the user's other processes count too. Then the server counts.
+    // Otherwise one more than the limit can start, so that a measurement or the cgroup finds that it is passed.
     let has_own_user = instructions.strength == SandboxStrength::Full || instructions.user.is_some();
-    let processes = if has_own_user { limits.processes } else { SHARED_PROCESSES_MAX };
+    let processes = if has_own_user { limits.processes.saturating_add(1) } else { SHARED_PROCESSES_MAX };
     let wanted = [
         (Resource::Core, 0),
         (Resource::Cpu, PROCESSOR_SECONDS_MAX),
@@ -177,6 +206,7 @@ fn set_limits(instructions: &StageInstructions) -> rustix::io::Result<()> {
         (Resource::Data, limits.memory_bytes.saturating_mul(RESERVED_MEMORY_FACTOR)),
         (Resource::Memlock, 0),
         (Resource::Msgqueue, 0),
+        (Resource::Sigpending, PENDING_SIGNALS_MAX),
         (Resource::Nproc, processes),
     ];
     for (resource, limit) in wanted {
@@ -197,8 +227,8 @@ fn close(instructions: &StageInstructions) -> Result<bool, StageError> {
     if !has_landlock && !has_private_root {
         return Err(StageError::new("landlock", "this kernel does not have it, and nothing else hides files"));
     }
-    let sockets = if has_private_root { Sockets::Unix } else { Sockets::Inherited };
-    install(sockets).map_err(|why| StageError::new("system calls", why))?;
+    let scope = FilterScope { has_private_root, has_own_user: instructions.user.is_some() };
+    install(scope).map_err(|why| StageError::new("system calls", why))?;
     Ok(has_landlock)
 }
 

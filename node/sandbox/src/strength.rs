@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum SandboxStrength {
     /// Resource limits only, for development.
     Unsafe,
-    /// Landlock, a filter of system calls, and resource limits.
+    /// Landlock, a filter of system calls, and resource limits. The guide lists what it does not hold.
     Reduced,
     /// Namespaces and a private root, and all that `Reduced` has.
     Full,
@@ -23,20 +23,6 @@ impl SandboxStrength {
             SandboxStrength::Unsafe => "unsafe",
             SandboxStrength::Reduced => "reduced",
             SandboxStrength::Full => "full",
-        }
-    }
-
-    /// Returns what a sandbox of this strength does not hold, for operators.
-    pub fn gaps(self) -> &'static [&'static str] {
-        match self {
-            SandboxStrength::Full => &[],
-            SandboxStrength::Reduced => &[
-                "functions share the process table of the node: they cannot signal or trace others, but see that they run",
-                "the number of processes is checked twenty times a second, not by the kernel",
-                "files in the temporary directory of a function have no common size limit, only one for each file",
-                "a function has at most 32 network connections in the life of its worker",
-            ],
-            SandboxStrength::Unsafe => &["functions can read and change everything that the node's user can"],
         }
     }
 }

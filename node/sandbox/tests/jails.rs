@@ -55,7 +55,7 @@ impl Ground {
             environment: vec![("PATH".into(), OsString::from("/usr/bin:/bin"))],
         };
         plan.command = vec![python().into(), plan.visible(&bind).join("main.py").into()];
-        let spawner = Spawner::start(self.host.clone()).expect("a spawner");
+        let spawner = Spawner::start(self.host.clone(), None).expect("a spawner");
         let mut process = spawner.spawn(plan).expect("a process");
         process.channel.write_all(b"secret frame\n").expect("a channel");
         let (mut stdout, mut stderr) = (String::new(), String::new());
@@ -133,12 +133,18 @@ fn dangerous_calls_are_refused() {
             call('perf', 298, 0, 0, -1, -1, 0)\n\
             call('userfaultfd', 323, 0)\n\
             call('chroot', 161, b'/')\n\
+            call('memfd', 319, b'x', 0)\n\
+            call('shmget', 29, 0, 4096, 0o1600)\n\
+            call('msgget', 68, 0, 0o1600)\n\
+            call('lease', 72, 0, 1024, 1)\n\
+            call('owner of signals', 72, 1, 8, 1)\n\
             call('x32 getpid', 0x40000000 + 39)\n\
+            attempt('datagrams', lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', '/run/x'))\n\
             attempt('signal', lambda: os.kill(os.getppid(), signal.SIGTERM) if os.getppid() > 1 else os.kill(-1, 0))\n\
             print('children', subprocess.run(['/bin/echo', 'x'], capture_output=True).stdout)\n\
             import threading; thread = threading.Thread(target=print, args=('thread',)); thread.start(); thread.join()\n";
         let (stdout, stderr) = ground.run(strength, code);
-        for name in ["tcp", "udp", "tcp6", "raw", "netlink", "packet", "vsock", "signal"] {
+        for name in ["tcp", "udp", "tcp6", "raw", "netlink", "packet", "vsock", "datagrams", "signal"] {
             assert!(stdout.contains(&format!("{name} refused\n")), "{strength} {name}: {stdout} {stderr}");
         }
         for name in [
@@ -153,6 +159,11 @@ fn dangerous_calls_are_refused() {
             "perf",
             "userfaultfd",
             "chroot",
+            "memfd",
+            "shmget",
+            "msgget",
+            "lease",
+            "owner of signals",
         ] {
             assert!(stdout.contains(&format!("{name} -1\n")), "{strength} {name}: {stdout} {stderr}");
         }
@@ -188,7 +199,7 @@ fn what_a_process_started_ends_with_it() {
             limits: JailLimits::default(),
             environment: Vec::new(),
         };
-        let spawner = Spawner::start(ground.host.clone()).expect("a spawner");
+        let spawner = Spawner::start(ground.host.clone(), None).expect("a spawner");
         let mut process = spawner.spawn(plan).expect("a process");
         let mut first = [0; 6];
         process.stdout.read_exact(&mut first).expect("the orphan's word");

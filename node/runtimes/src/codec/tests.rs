@@ -97,6 +97,33 @@ fn unknown_forms_are_refused() {
     }
 }
 
+fn refusal(value: &str) -> Option<FrameCodecError> {
+    let body = format!(r#"{{"result":{{"id":"a","value":{value}}}}}"#);
+    let mut decoder = ChannelDecoder::<FromWorker>::default();
+    decoder.push(&u32::try_from(body.len()).unwrap().to_be_bytes());
+    decoder.push(body.as_bytes());
+    decoder.next_frame().err()
+}
+
+#[test]
+fn many_values_are_refused_before_they_take_memory() {
+    let values = |count: usize| format!("[{}0]", "{},".repeat(count / 2));
+    assert!(refusal(&values(FROM_WORKER_VALUES_MAX - 10)).is_none());
+    let error = refusal(&values(FROM_WORKER_VALUES_MAX)).expect("too many");
+    assert!(matches!(error, FrameCodecError::ManyValues { .. }), "{error}");
+    // What looks like values in a text is none.
+    let text = format!(r#""\\\"{}""#, "{},[".repeat(FROM_WORKER_VALUES_MAX));
+    assert!(refusal(&text).is_none());
+}
+
+#[test]
+fn deep_values_are_refused_with_their_limit() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert!(refusal(&nested(FROM_WORKER_DEPTH_MAX - 2)).is_none());
+    let error = refusal(&nested(FROM_WORKER_DEPTH_MAX - 1)).expect("too deep");
+    assert_eq!(error.to_string(), "a frame of the worker is nested more than 120 levels deep");
+}
+
 #[test]
 fn a_channel_that_ends_within_a_frame_is_an_error() {
     let bytes = encoded();

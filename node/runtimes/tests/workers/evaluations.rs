@@ -77,6 +77,7 @@ fn evaluators(kind: RuntimeKind) -> (TempDir, PathBuf) {
             );
             folder.path().to_owned()
         }
+        RuntimeKind::QuickJs => unreachable!("QuickJS runs no bundles"),
     };
     (folder, path)
 }
@@ -118,6 +119,7 @@ fn evaluators_are_listed_with_their_parameters_and_scorers() {
                 ["close", "scorer_1", "Third"]
             }
             RuntimeKind::Python => ["Close", "scorer_1", "scorer_2"],
+            RuntimeKind::QuickJs => unreachable!("QuickJS runs no bundles"),
         };
         assert_eq!(names(&first.scores), expected);
         let second = list.evaluator("second").unwrap();

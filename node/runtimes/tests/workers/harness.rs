@@ -46,6 +46,7 @@ pub fn interpreter(kind: RuntimeKind) -> &'static Path {
     match kind {
         RuntimeKind::Node => &INTERPRETERS[0],
         RuntimeKind::Python => &INTERPRETERS[1],
+        RuntimeKind::QuickJs => unreachable!("QuickJS has no interpreter of its own"),
     }
 }
 
@@ -244,7 +245,7 @@ fn collected(mut pipe: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> 
 
 pub fn inline(kind: RuntimeKind, code: &str) -> CodeSource {
     let language = match kind {
-        RuntimeKind::Node => SourceLanguage::JavaScript,
+        RuntimeKind::Node | RuntimeKind::QuickJs => SourceLanguage::JavaScript,
         RuntimeKind::Python => SourceLanguage::Python,
     };
     CodeSource::Inline { code: code.to_owned(), is_module: false, language }

@@ -4,7 +4,7 @@
 //! ```text
 //! environment  nodes with namespaces and disks, founded and joined as an operator would
 //! workload     clients, what they share, and what each of them does
-//! scenario     fixed scenarios instead of a schedule: old_leader, far_apart (through a relay), upgrade
+//! scenario     scenarios: old_leader, far_apart (through a relay), upgrade, scoring
 //! faults       a schedule of faults, their injection, and the conductor that runs them one after the other
 //! recording    history.jsonl, reads.jsonl, logs/: everything that the checkers know, and the final reads
 //! check        the checkers; figures: the numbers of a run
@@ -45,7 +45,7 @@ use recording::indexed_history::{End, Went, WriteRecord};
 use workload::shared::ClientContext;
 
 pub use faults::fault::Kind;
-pub use scenario::{far_apart, old_leader, upgrade};
+pub use scenario::{far_apart, old_leader, scoring, upgrade};
 
 /// Shards and memory of a run are one of these.
 const SHARDS: [u16; 2] = [4, 8];

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::child_process::tool;
 
-const UNMOUNT_TRIES: u32 = 50;
+const UNMOUNT_TRIES: u32 = 100;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -53,18 +53,29 @@ impl LoopImage {
     }
 
     /// Unmounts it; unsynced data is lost. Processes with open files must be gone.
+    ///
+    /// Returns only once the loop device is free. A copy of the mount in another mount namespace, such as that of a
+    /// sandbox that is starting, keeps the file system alive, and a new mount would be the same one again.
     pub fn unmount(&mut self) -> anyhow::Result<()> {
-        let mut tries = 0;
-        while let Err(why) = tool("umount", &[&self.mount.to_string_lossy()]) {
-            tries += 1;
-            if tries == UNMOUNT_TRIES {
-                return Err(why);
-            }
-            std::thread::sleep(UNMOUNT_PAUSE);
-        }
+        retry(|| tool("umount", &[&self.mount.to_string_lossy()]).map(drop))?;
         self.mounted = false;
-        Ok(())
+        retry(|| {
+            let devices = tool("losetup", &["--associated", &self.image.to_string_lossy()])?;
+            anyhow::ensure!(devices.trim().is_empty(), "another process still uses the unmounted image: {devices}");
+            Ok(())
+        })
     }
+}
+
+/// Repeats a step of unmounting until it succeeds, at most [`UNMOUNT_TRIES`] times.
+fn retry(mut step: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    for _ in 1..UNMOUNT_TRIES {
+        if step().is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(UNMOUNT_PAUSE);
+    }
+    step()
 }
 
 impl Drop for LoopImage {
@@ -75,5 +86,41 @@ impl Drop for LoopImage {
                 eprintln!("{} stays mounted: {why:#}", self.mount.display());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::capabilities;
+
+    /// The namespace copies the mount for a second, as a sandbox does for some milliseconds.
+    #[test]
+    fn a_copy_of_the_mount_in_another_namespace_does_not_survive_the_unmount() {
+        let missing = capabilities::missing(true, &["xfs_io", "mkfs.ext4", "mount", "umount", "losetup", "unshare"]);
+        if !missing.is_empty() {
+            eprintln!("not covered: {missing:?}");
+            return;
+        }
+        let mut disk = LoopImage::create(16 << 20).unwrap();
+        let file = disk.path().join("file");
+        std::fs::write(&file, "text").unwrap();
+        File::open(&file).unwrap().sync_all().unwrap();
+        File::open(disk.path()).unwrap().sync_all().unwrap();
+        let mut namespace = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c", "echo; exec sleep 1"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut started = [0];
+        std::io::Read::read_exact(namespace.stdout.as_mut().unwrap(), &mut started).unwrap();
+        disk.cut_power().unwrap();
+        disk.unmount().unwrap();
+        disk.mount().unwrap();
+        let read = std::fs::read_to_string(&file);
+        namespace.wait().unwrap();
+        assert_eq!(read.unwrap(), "text");
     }
 }

@@ -94,6 +94,17 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Online scoring on a cluster of three under kills, pauses and partitions: a story
+    Scoring {
+        /// Seconds with faults
+        #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(20..=43_200))]
+        seconds: u64,
+        /// Spans that clients log
+        #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1000..=1_000_000))]
+        spans: u32,
+        #[command(flatten)]
+        common: Common,
+    },
     /// A cluster of three goes over from an earlier program to this one, node after node, under load: a story
     Upgrade {
         /// The earlier program; the later one is that of this build, or the one that ASSAY_BIN names
@@ -203,6 +214,12 @@ fn main() -> ExitCode {
                     interrupted,
                     report,
                 )
+            })
+        }
+        Command::Scoring { seconds, spans, common } => {
+            let words = format!("--seconds {seconds} --spans {spans}");
+            tell("scoring", &words, &common, |seed, interrupted, report| {
+                cluster::scoring::run(cluster::scoring::ScoringOptions { seed, seconds, spans }, interrupted, report)
             })
         }
         Command::Upgrade { from, back, seconds, common } => {

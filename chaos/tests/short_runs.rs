@@ -63,6 +63,7 @@ fn help_names_every_storm() {
         "old-leader",
         "far-apart",
         "upgrade",
+        "scoring",
         "sabotage",
     ] {
         assert!(help.contains(name), "{name} in {help}");

@@ -3,6 +3,8 @@
 pub mod far_apart;
 pub mod old_leader;
 pub(super) mod request_outcomes;
+mod scored_rows;
+pub mod scoring;
 pub mod upgrade;
 
 use std::path::{Path, PathBuf};

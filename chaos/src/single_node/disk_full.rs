@@ -25,7 +25,7 @@ const RECOVERY_MAX: Duration = Duration::from_secs(30);
 const EXIT_MAX: Duration = Duration::from_secs(20);
 
 pub fn run(seed: u64, runs: u32, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
-    report.not_covered = capabilities::missing(true, &["mkfs.ext4", "mount", "umount"]);
+    report.not_covered = capabilities::missing(true, &["mkfs.ext4", "mount", "umount", "losetup"]);
     if !report.not_covered.is_empty() {
         return Ok(Vec::new());
     }

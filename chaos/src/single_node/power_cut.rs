@@ -22,7 +22,7 @@ const LIFE_MS: std::ops::RangeInclusive<u64> = 100..=1500;
 const AFTERLIFE_MS_MAX: u64 = 30;
 
 pub fn run(seed: u64, cuts: u32, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
-    report.not_covered = capabilities::missing(true, &["xfs_io", "mkfs.ext4", "mount", "umount"]);
+    report.not_covered = capabilities::missing(true, &["xfs_io", "mkfs.ext4", "mount", "umount", "losetup"]);
     if !report.not_covered.is_empty() {
         return Ok(Vec::new());
     }

@@ -50,7 +50,7 @@ pub use request::{
     EvalRequest, EvalRequestError, EvalSourceExperiment, EvalTarget, EvalTargetType, ExtraMessagesError, MessagePath,
     TIMEOUT_MS_MAX, TRIALS_MAX,
 };
-pub use rows::{CASE_SPANS_MAX, EvalCallOutcome, SpanRow};
+pub use rows::{CASE_SPANS_MAX, EvalCallOutcome, EvalCaseNotes, SpanRow};
 pub use run::{EvalEffect, EvalEnd, EvalEvent, EvalProgress, EvalRun, UNWRITTEN_CASES_MAX};
 pub use statistics::{
     CHANGED_ROWS_MIN, DISAGREEMENTS_MAX, EvalChange, EvalStatistics, EvalVerdict, ROWS_TO_SETTLE_MAX, RowsToSettle,

@@ -125,6 +125,11 @@ impl EvalPlan {
         Ok(EvalPlan { job_id, target, data, trial_count, scorers })
     }
 
+    /// Returns the plan with another target, for an experiment that is created after the checks of the plan.
+    pub fn with_target(self, target: EvalTarget) -> EvalPlan {
+        EvalPlan { target, ..self }
+    }
+
     pub fn target(&self) -> &EvalTarget {
         &self.target
     }

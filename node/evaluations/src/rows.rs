@@ -28,6 +28,22 @@ pub struct EvalCallOutcome {
     pub result: Result<Value, String>,
     /// Rows of the spans that the call logged below its own span.
     pub spans: Vec<SpanRow>,
+    /// What a task changed in its case through its hooks. Those of scorers are ignored.
+    pub notes: Option<EvalCaseNotes>,
+}
+
+/// Metadata and tags of a case after its task. Scorers and the root row have these.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EvalCaseNotes {
+    pub metadata: Map<String, Value>,
+    pub tags: Vec<String>,
+}
+
+impl EvalCallOutcome {
+    /// Returns an outcome without spans and notes.
+    pub fn new(result: Result<Value, String>) -> EvalCallOutcome {
+        EvalCallOutcome { result, spans: Vec::new(), notes: None }
+    }
 }
 
 /// Call that has ended.

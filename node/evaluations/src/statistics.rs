@@ -77,7 +77,7 @@ pub struct EvalStatistics {
     /// Data of both experiments that have the number in only one of them, so that they are not compared.
     pub incomplete: usize,
     pub change: Option<EvalChange>,
-    /// Count of the data whose trials have different values.
+    /// Count of the data whose trials have different values. It is 0 for metrics.
     pub disagreeing: usize,
     /// Some of these data, with the largest range first.
     pub disagreements: Vec<TrialDisagreement>,
@@ -89,10 +89,14 @@ impl EvalStatistics {
         let mut compared = Vec::new();
         let (mut means, mut incomplete) = (Vec::new(), 0);
         let mut disagreements = Vec::new();
+        let is_score = !name.starts_with(METRIC_PREFIX);
         for pair in pairing.pairs() {
             let mean = pair.mean(experiment, name);
             means.extend(mean);
-            disagreements.extend(disagreement(pair, experiment, name));
+            // Metrics such as durations are never the same twice.
+            if is_score {
+                disagreements.extend(disagreement(pair, experiment, name));
+            }
             let Some(base) = base.filter(|base| !pair.cells[*base].is_empty()) else { continue };
             match (mean, pair.mean(base, name)) {
                 (Some(mean), Some(before)) => compared.push((mean, before)),
@@ -100,7 +104,7 @@ impl EvalStatistics {
                 _ => incomplete += usize::from(!pair.cells[experiment].is_empty()),
             }
         }
-        let change = EvalChange::new(&compared, !name.starts_with(METRIC_PREFIX));
+        let change = EvalChange::new(&compared, is_score);
         let mean = match change {
             Some(_) => compared.iter().map(|(mean, _)| *mean).collect::<Sample>().mean(),
             None => means.iter().copied().collect::<Sample>().mean(),

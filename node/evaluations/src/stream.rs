@@ -4,14 +4,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::summary::EvalSummary;
-
 /// Event of a streamed eval.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvalStreamEvent {
     Start(EvalStreamStart),
     Progress(EvalTaskProgress),
-    Summary(Box<EvalSummary>),
+    /// The answer of an eval that is not streamed: an [`EvalSummary`](crate::EvalSummary), and its statistics.
+    Summary(Value),
     /// Failure of the whole eval. No summary follows.
     Error(String),
     /// End of the stream.
@@ -56,7 +55,7 @@ impl EvalStreamEvent {
         match self {
             EvalStreamEvent::Start(start) => json!(start).to_string(),
             EvalStreamEvent::Progress(progress) => progress.json().to_string(),
-            EvalStreamEvent::Summary(summary) => json!(summary).to_string(),
+            EvalStreamEvent::Summary(summary) => summary.to_string(),
             // Clients parse the data of an error as a JSON string.
             EvalStreamEvent::Error(text) => Value::from(text.as_str()).to_string(),
             // Clients refuse an end with data.
@@ -87,7 +86,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::summary::{EvalMetricEntry, EvalScoreEntry};
+    use crate::summary::{EvalMetricEntry, EvalScoreEntry, EvalSummary};
 
     fn summary() -> EvalSummary {
         let score = EvalScoreEntry { name: "s".into(), score: 0.5, diff: None, improvements: 0, regressions: 0 };
@@ -153,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_summary_has_exactly_the_members_that_clients_accept() {
-        let data: Value = serde_json::from_str(&EvalStreamEvent::Summary(Box::new(summary())).data()).expect("JSON");
+        let data: Value = serde_json::from_str(&EvalStreamEvent::Summary(json!(summary())).data()).expect("JSON");
         let expected = json!({
             "project_name": "p", "experiment_name": "e", "project_url": "https://a/p", "experiment_url": "https://a/p/e",
             "comparison_experiment_name": null,

@@ -1,6 +1,6 @@
 //! Operations on one prompt or function: create, read, replace, patch, delete; and lists.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use assay_node_auth::{Permission, Principal};
 use assay_node_records::{ListRequest, ObjectHome, PromptPlace, RecordsError};
@@ -25,7 +25,7 @@ impl Functions {
         body: Map<String, Value>,
     ) -> Result<(Value, bool), FunctionsError> {
         let fields = definition.created(body)?;
-        let fields = self.with_functions_named(who, fields).await?;
+        let fields = self.with_functions_named(who, fields, &HashSet::new()).await?;
         for _ in 0..ATTEMPTS_MAX {
             let (place, found) = self.place(who, &fields).await?;
             if let Some(row) = self.row_if(found, &place).await? {
@@ -41,15 +41,15 @@ impl Functions {
         Err(others_are_faster())
     }
 
-    /// Replaces the definition of the slug, or creates one.
+    /// Replaces the definition of the slug, or creates one. Also returns whether it existed.
     pub async fn replace(
         &self,
         who: &Principal,
         definition: Definition,
         body: Map<String, Value>,
-    ) -> Result<Value, FunctionsError> {
+    ) -> Result<(Value, bool), FunctionsError> {
         let fields = definition.created(body)?;
-        let fields = self.with_functions_named(who, fields).await?;
+        let fields = self.with_functions_named(who, fields, &HashSet::new()).await?;
         for _ in 0..ATTEMPTS_MAX {
             let (place, found) = self.place(who, &fields).await?;
             if found {
@@ -57,14 +57,14 @@ impl Functions {
             }
             let Some(before) = self.row_if(found, &place).await? else {
                 match self.write_first(&place, &fields).await? {
-                    Some(row) => return Ok(shown(definition, row)),
+                    Some(row) => return Ok((shown(definition, row), false)),
                     None => continue,
                 }
             };
             of(definition, before.clone())?;
             let mut row = written(place.id, fields.clone());
             row.insert("created".into(), before.get("created").cloned().unwrap_or(Value::Null));
-            return self.changed(definition, &place, row).await;
+            return Ok((self.changed(definition, &place, row).await?, true));
         }
         Err(others_are_faster())
     }
@@ -101,7 +101,7 @@ impl Functions {
         let before = self.row(&place, None).await?.filter(|row| is_one(definition, row));
         let before = before.ok_or_else(|| missing(definition, id))?;
         let changes = definition.changes(body)?;
-        let mut changes = self.with_functions_named(who, changes).await?;
+        let mut changes = self.with_functions_named(who, changes, &HashSet::new()).await?;
         if changes.is_empty() {
             return Ok(shown(definition, before));
         }

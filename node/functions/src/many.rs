@@ -1,5 +1,7 @@
 //! Batches of functions, as build tools push them, and tools that a prompt names by slug.
 
+use std::collections::HashSet;
+
 use assay_node_auth::{Permission, Principal};
 use assay_node_records::{ListRequest, RecordsError};
 use serde_json::{Map, Value, json};
@@ -18,10 +20,15 @@ enum IfExists {
     Replace,
 }
 
+/// Project and slug of a function.
+type SlugKey = (Uuid, String);
+
 /// Result for one function.
 #[derive(Clone, Debug)]
 pub struct Inserted {
     pub function: Value,
+    /// Whether it existed before.
+    pub found_existing: bool,
     /// Whether it existed and is unmodified.
     pub ignored: bool,
 }
@@ -39,7 +46,9 @@ impl IfExists {
 }
 
 impl Functions {
-    /// All that are wrong refuse the request before the first is written; so does one that is there and must not be.
+    /// Inserts functions, whose prompts may name tools of the same request in any order.
+    ///
+    /// An invalid function refuses the request before the first is written, and so does one that exists and must not.
     pub async fn insert(
         &self,
         who: &Principal,
@@ -56,8 +65,14 @@ impl Functions {
                 self.must_be_new(who, body).await.map_err(at)?;
             }
         }
-        let mut inserted = Vec::with_capacity(functions.len());
+        let pushed: HashSet<SlugKey> = functions.iter().filter_map(slug_key).collect();
+        let mut named = Vec::with_capacity(functions.len());
         for (place, body) in functions.into_iter().enumerate() {
+            let body = self.with_functions_named(who, body, &pushed).await;
+            named.push(body.map_err(|why| in_list(place, why))?);
+        }
+        let mut inserted = Vec::with_capacity(named.len());
+        for (place, body) in named.into_iter().enumerate() {
             inserted.push(self.insert_one(who, body, IfExists::Error).await.map_err(|why| in_list(place, why))?);
         }
         Ok(inserted)
@@ -75,15 +90,15 @@ impl Functions {
         otherwise: IfExists,
     ) -> Result<Inserted, FunctionsError> {
         if IfExists::of(&body)?.unwrap_or(otherwise) == IfExists::Replace {
-            let function = self.replace(who, Definition::Function, body).await?;
-            return Ok(Inserted { function, ignored: false });
+            let (function, found_existing) = self.replace(who, Definition::Function, body).await?;
+            return Ok(Inserted { function, found_existing, ignored: false });
         }
         let must_be_new = IfExists::of(&body)?.unwrap_or(otherwise) == IfExists::Error;
         let (function, ignored) = self.create(who, Definition::Function, body).await?;
         if must_be_new && ignored {
             return Err(exists(&function));
         }
-        Ok(Inserted { function, ignored })
+        Ok(Inserted { function, found_existing: ignored, ignored })
     }
 
     async fn must_be_new(&self, who: &Principal, body: &Map<String, Value>) -> Result<(), FunctionsError> {
@@ -101,11 +116,12 @@ impl Functions {
         Ok(self.list(who, Definition::Function, request, &Version::Newest).await?.pop())
     }
 
-    /// Replaces slugs of tools by their current ids.
+    /// Replaces slugs of tools by their ids. Slugs of `pushed` get their ids before the functions are written.
     pub(crate) async fn with_functions_named(
         &self,
         who: &Principal,
         mut fields: Map<String, Value>,
+        pushed: &HashSet<SlugKey>,
     ) -> Result<Map<String, Value>, FunctionsError> {
         let Some(tools) = fields.get_mut("prompt_data").and_then(|data| data.get_mut("tool_functions")) else {
             return Ok(fields);
@@ -116,8 +132,11 @@ impl Functions {
                 continue;
             }
             let (project, slug) = (text("project_id"), text("slug"));
-            let found = self.by_slug(who, &project, &slug).await?;
-            let id = found.as_ref().and_then(id_of);
+            let key = Uuid::parse_str(&project).ok().map(|project| (project, slug.clone()));
+            let id = match key.filter(|key| pushed.contains(key)) {
+                Some((project, slug)) => Some(self.records.take_slug(who, project, &slug).await?.0.id),
+                None => self.by_slug(who, &project, &slug).await?.as_ref().and_then(id_of),
+            };
             let missing = || format!("`prompt_data.tool_functions`: no function `{slug}` is in the project {project}");
             let id = id.ok_or_else(|| FunctionsError::bad(missing()))?;
             self.records.prompt(who, id, Permission::Read).await?;
@@ -140,6 +159,11 @@ fn in_list(place: usize, why: FunctionsError) -> FunctionsError {
         }
         other => other,
     }
+}
+
+fn slug_key(body: &Map<String, Value>) -> Option<SlugKey> {
+    let text = |name: &str| body.get(name).and_then(Value::as_str);
+    Some((Uuid::parse_str(text("project_id")?).ok()?, text("slug")?.to_owned()))
 }
 
 /// The id that an answer has.

@@ -3,18 +3,24 @@
 //! | module | contents |
 //! |---|---|
 //! | [`parents`] | parent of the span, and its trace |
+//! | [`playground_functions`] | functions that are rows of a playground |
 //! | [`services`] | functions, attachments and traces on behalf of the caller |
 //! | [`models`] | model calls through the gateway |
 //! | [`code`] | code functions in their sandbox |
+//! | [`function_calls`] | function calls for other handlers and background work |
 //! | [`mcp`] | tools of MCP servers |
+//! | [`sandboxes`] | lists of the evaluators in bundles |
 //! | [`spans`] | spans of functions and tools |
 //! | [`responses`] | values, streams and errors as responses |
 
 mod code;
+pub mod function_calls;
 mod mcp;
 mod models;
 mod parents;
+mod playground_functions;
 mod responses;
+pub mod sandboxes;
 mod services;
 mod spans;
 
@@ -22,11 +28,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_node_api_descriptions::invocations::INVOKE_PATHS;
-use assay_node_http::requests::caller::Call;
+use assay_node_http::requests::caller::{Call, Caller};
 use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::web::Payload;
-use assay_node_invocations::services::FunctionSource;
+use assay_node_invocations::services::{FunctionSource, InvocationServices};
 use assay_node_invocations::{
     EVENTS_WAITING_MAX, EventOutput, InvokeCall, InvokeError, InvokeErrorKind, InvokeOutcome, InvokeRequest, Invoker,
 };
@@ -37,6 +43,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+pub use self::code::execute_forwarded_calls;
 use self::parents::InvokeParent;
 use self::responses::InvokeStream;
 use self::services::CallerServices;
@@ -97,7 +104,7 @@ async fn invoked(call: Call, mut request: InvokeRequest, form: AnswerForm) -> Ha
     }
     let parent = InvokeParent::of(&call, &request.parent, header_of(&call, PARENT)?).await?;
     let project = header_of(&call, PROJECT)?.map(|id| project_id(&id)).transpose()?;
-    let services = CallerServices::new(&call, project, parent.as_ref().map(|parent| parent.target.clone()));
+    let services = CallerServices::of_request(&call, project, parent.as_ref().map(|parent| parent.target.clone()));
     let function = services.resolve(&request.function, &request.version).await.map_err(responses::refusal_of)?;
     services.execute_in(function.project_id.as_deref());
     if parent.is_some() {
@@ -111,12 +118,10 @@ async fn invoked(call: Call, mut request: InvokeRequest, form: AnswerForm) -> Ha
         arguments: request.arguments,
         trace: parent.as_ref().and_then(InvokeParent::trace),
         scope,
+        has_span_row: false,
     };
     let services = Arc::new(services);
-    let settings = call.edge.gateway.settings();
-    let models =
-        DefaultModels { chat: settings.scorer_model.clone(), embedding: settings.scorer_embedding_model.clone() };
-    let (running, receiver) = started(Arc::clone(&services), models, invoke, request.is_stream);
+    let (running, receiver) = started(Arc::clone(&services), invoke, request.is_stream);
     let headers = logged.unwrap_or_default();
     match receiver {
         Some(receiver) => {
@@ -131,12 +136,36 @@ async fn invoked(call: Call, mut request: InvokeRequest, form: AnswerForm) -> Ha
     }
 }
 
+/// Returns the models of global functions that name none.
+fn default_models(caller: &Caller) -> DefaultModels {
+    let settings = caller.edge.gateway.settings();
+    DefaultModels {
+        chat: settings.scorer_model.clone(),
+        embedding: settings.scorer_embedding_model.clone(),
+        facet: settings.facet_model.clone(),
+    }
+}
+
+/// Runs an invocation with an upper bound of its time.
+async fn invoke_within(
+    services: Arc<CallerServices>,
+    invoke: InvokeCall,
+    output: EventOutput,
+    time_max: Duration,
+) -> Result<InvokeOutcome, InvokeError> {
+    let invoker = Invoker::new(Arc::clone(&services) as Arc<dyn InvocationServices>, default_models(services.caller()));
+    let within = tokio::time::timeout(time_max, invoker.invoke(invoke, output)).await;
+    within.unwrap_or_else(|_| {
+        let seconds = time_max.as_secs_f64();
+        Err(InvokeError::new(InvokeErrorKind::TooLate, format!("the function ran for more than {seconds} seconds")))
+    })
+}
+
 type RunningInvocation = BoxFuture<'static, Result<InvokeOutcome, InvokeError>>;
 
 /// Prepares an invocation. For a stream, also returns the receiver of its events.
 fn started(
     services: Arc<CallerServices>,
-    models: DefaultModels,
     invoke: InvokeCall,
     is_stream: bool,
 ) -> (RunningInvocation, Option<mpsc::Receiver<assay_node_invocations::InvokeEvent>>) {
@@ -147,14 +176,7 @@ fn started(
         }
         false => (EventOutput::default(), None),
     };
-    let running = async move {
-        let invoker = Invoker::new(services, models);
-        let within = tokio::time::timeout(INVOCATION_TIME_MAX, invoker.invoke(invoke, output)).await;
-        within.unwrap_or_else(|_| {
-            let seconds = INVOCATION_TIME_MAX.as_secs();
-            Err(InvokeError::new(InvokeErrorKind::TooLate, format!("the function ran for more than {seconds} seconds")))
-        })
-    };
+    let running = invoke_within(services, invoke, output, INVOCATION_TIME_MAX);
     (running.boxed(), receiver)
 }
 

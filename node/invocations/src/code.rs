@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{InvokeError, InvokeErrorKind};
 use crate::function::InvokedFunction;
 use crate::invoker::{FunctionRun, Invoker};
-use crate::services::{CodeForm, CodeRequest};
+use crate::services::{CodeForm, CodeRequest, CodeValue, TaskCase};
 use crate::threads::{THREAD_MESSAGES_MAX, is_scorer_span};
 
 /// Members of the argument of a scorer.
@@ -25,8 +25,13 @@ impl Invoker {
         }
         let input = self.services.checked_input(&function, arguments_of(run, &function))?;
         let is_scorer = function.is_scorer();
-        let form = if is_scorer || function.is_classifier() { CodeForm::Scorer } else { CodeForm::Function };
-        let value = self.run_code(run, function, form, input).await?;
+        let form = match is_scorer || function.is_classifier() {
+            true => CodeForm::Scorer,
+            false if run.arguments.task.is_some() && takes_hooks(&function) => CodeForm::EvalTask,
+            false => CodeForm::Function,
+        };
+        let CodeValue { value, notes } = self.run_code(run, function, form, input).await?;
+        run.note_case(notes);
         if is_scorer {
             check_score(&value)?;
         }
@@ -41,8 +46,14 @@ impl Invoker {
         function: InvokedFunction,
         form: CodeForm,
         input: Value,
-    ) -> Result<Value, InvokeError> {
-        let request = CodeRequest { function, form, input, trace: run.trace.clone(), scope: run.scope.clone() };
+    ) -> Result<CodeValue, InvokeError> {
+        let case = run.arguments.task.as_ref().filter(|_| form == CodeForm::EvalTask).map(|arguments| TaskCase {
+            expected: run.arguments.expected.clone(),
+            metadata: run.arguments.metadata.clone(),
+            tags: run.arguments.tags.clone(),
+            arguments: arguments.clone(),
+        });
+        let request = CodeRequest { function, form, input, case, trace: run.trace.clone(), scope: run.scope.clone() };
         self.services.run_code(request, run.output.clone()).await
     }
 
@@ -56,11 +67,21 @@ impl Invoker {
         let mut spans = self.services.spans(trace).await?;
         spans.retain(|span| !is_scorer_span(span));
         let answers = self.run_code(run, function, CodeForm::Preprocessor, Value::Array(spans)).await?;
-        let Value::Array(answers) = answers else {
+        let Value::Array(answers) = answers.value else {
             return Err(InvokeError::new(InvokeErrorKind::Failed, "the preprocessor gave no list of answers"));
         };
         Ok(Value::Array(items_of(answers)))
     }
+}
+
+/// Returns whether a task takes hooks as its second argument.
+///
+/// Handlers in JavaScript ignore further arguments. Those in Python take the members of their input by name, unless they
+/// are tasks of an evaluator.
+fn takes_hooks(function: &InvokedFunction) -> bool {
+    let data = &function.function_data["data"];
+    let is_python = data["runtime_context"]["runtime"] == "python";
+    !is_python || data["location"]["type"] == "experiment"
 }
 
 /// Flattens the answers of a preprocessor. Null skips a span, and repeated items are left out.
@@ -129,6 +150,19 @@ mod tests {
     fn answers_of_a_preprocessor_become_one_list() {
         let answers = vec![json!([1, {"a": 1}]), Value::Null, json!("x"), json!([1, "y"]), json!({"a": 1})];
         assert_eq!(items_of(answers), [json!(1), json!({"a": 1}), json!("x"), json!("y")]);
+    }
+
+    #[test]
+    fn tasks_take_hooks_unless_their_language_would_count_them() {
+        let takes = |data: Value| {
+            let function_data = json!({"type": "code", "data": data});
+            takes_hooks(&InvokedFunction { function_data, ..InvokedFunction::default() })
+        };
+        let runtime = |name: &str| json!({"runtime": name, "version": "1"});
+        assert!(takes(json!({"runtime_context": runtime("node"), "location": {"type": "function", "index": 0}})));
+        assert!(takes(json!({"runtime_context": runtime("python"), "location": {"type": "experiment"}})));
+        assert!(!takes(json!({"runtime_context": runtime("python"), "location": {"type": "function"}})));
+        assert!(!takes(json!({"runtime_context": runtime("python"), "type": "inline", "code": ""})));
     }
 
     #[test]

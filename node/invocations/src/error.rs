@@ -16,6 +16,8 @@ pub enum InvokeErrorKind {
     TooLarge,
     /// The function failed, or the answer of its model is unusable: 500.
     Failed,
+    /// The node that ran the function was lost, so nobody knows whether it ran: 500.
+    Lost,
     /// This version does not support such functions: 501.
     NotServed,
     /// The model server is unreachable or failed: 502.

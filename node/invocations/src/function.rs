@@ -44,6 +44,7 @@ pub enum FunctionKind {
     Prompt,
     Global { name: String, function_type: String, config: Map<String, Value> },
     Code,
+    Facet,
 }
 
 impl InvokedFunction {
@@ -98,6 +99,7 @@ impl InvokedFunction {
             None if self.function_data.is_null() => Ok(FunctionKind::Prompt),
             Some("prompt") => Ok(FunctionKind::Prompt),
             Some("code") => Ok(FunctionKind::Code),
+            Some("facet") => Ok(FunctionKind::Facet),
             Some("global") => Ok(FunctionKind::Global {
                 name: text("name").unwrap_or_default().to_owned(),
                 function_type: text("function_type").unwrap_or("scorer").to_owned(),

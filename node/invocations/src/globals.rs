@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::code::inline_preprocessor;
 use crate::error::{InvokeError, InvokeErrorKind};
+use crate::facets::Facet;
 use crate::function::FunctionKind;
 use crate::invoker::{FunctionRun, Invoker};
 use crate::services::{CacheUse, ModelRequest};
@@ -38,8 +39,10 @@ impl Invoker {
                 self.preprocessed(run, trace, own.as_ref()).await?
             }
             GlobalFunctionKind::Facet => {
-                let why = "the model `brain-facet-1`, which facets use, is not mapped to a model on this server";
-                return Err(InvokeError::invalid(why));
+                let facet = Facet::global(function.name);
+                let mut facet = facet.ok_or_else(|| InvokeError::not_found("there is no such facet"))?;
+                facet.model = config.get("model").and_then(Value::as_str).map(str::to_owned);
+                self.facet(run, &facet).await?
             }
             GlobalFunctionKind::Judge => {
                 let input = scorer_input(run)?;
@@ -75,7 +78,7 @@ impl Invoker {
         Err(InvokeError::new(InvokeErrorKind::Failed, format!("`{name}` takes too many steps")))
     }
 
-    async fn scorer_call(&self, run: &FunctionRun, call: ModelCall) -> Result<Value, InvokeError> {
+    pub(crate) async fn scorer_call(&self, run: &FunctionRun, call: ModelCall) -> Result<Value, InvokeError> {
         let Value::Object(body) = call.body else {
             return Err(InvokeError::new(InvokeErrorKind::Failed, "a scorer's request is no object"));
         };

@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use crate::error::InvokeError;
 use crate::events::EventOutput;
+use crate::facets::Facet;
 use crate::function::{FunctionKind, InvokedFunction};
 use crate::log::{LogScope, end_of_function, function_row};
 use crate::request::InvokeArguments;
-use crate::services::{InvocationServices, OpenSpan};
+use crate::services::{CaseNotes, InvocationServices, OpenSpan};
 use crate::usage::InvokeUsage;
 
 /// Invoker of functions for one caller.
@@ -39,6 +40,8 @@ pub struct InvokeCall {
     pub trace: Option<TraceReference>,
     /// Span of the function, or `None` if nothing is logged.
     pub scope: Option<LogScope>,
+    /// Whether the caller writes the row of the function's span. The invoker then writes only the spans below it.
+    pub has_span_row: bool,
 }
 
 /// Result of an invocation.
@@ -46,6 +49,8 @@ pub struct InvokeCall {
 pub struct InvokeOutcome {
     pub value: Value,
     pub usage: InvokeUsage,
+    /// What the task of an evaluation left in its hooks.
+    pub notes: Option<CaseNotes>,
 }
 
 /// Running function.
@@ -55,12 +60,15 @@ pub(crate) struct FunctionRun {
     pub arguments: InvokeArguments,
     pub trace: Option<TraceReference>,
     pub scope: Option<LogScope>,
+    /// Whether another component writes the row of the function's span.
+    pub has_span_row: bool,
     /// Type of the function's span.
     pub span_type: &'static str,
     /// Number of nested tool calls around this function.
     pub depth: usize,
     pub output: EventOutput,
     pub usage: Arc<Mutex<InvokeUsage>>,
+    pub notes: Arc<Mutex<Option<CaseNotes>>>,
 }
 
 impl FunctionRun {
@@ -70,6 +78,12 @@ impl FunctionRun {
 
     pub fn note_usage(&self, response: &Value) {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner).add(response);
+    }
+
+    pub fn note_case(&self, notes: Option<CaseNotes>) {
+        if notes.is_some() {
+            *self.notes.lock().unwrap_or_else(PoisonError::into_inner) = notes;
+        }
     }
 }
 
@@ -81,20 +95,24 @@ impl Invoker {
     /// Runs a function, and sends events to `output`. The caller sends the last event, `done` or `error`.
     pub async fn invoke(&self, call: InvokeCall, output: EventOutput) -> Result<InvokeOutcome, InvokeError> {
         let usage = Arc::<Mutex<InvokeUsage>>::default();
+        let notes = Arc::<Mutex<Option<CaseNotes>>>::default();
         let span_type = call.function.span_type();
         let run = FunctionRun {
             function: call.function,
             arguments: call.arguments,
             trace: call.trace,
             scope: call.scope,
+            has_span_row: call.has_span_row,
             span_type,
             depth: 0,
             output,
             usage: Arc::clone(&usage),
+            notes: Arc::clone(&notes),
         };
         let value = self.run(run).await?;
         let usage = usage.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(InvokeOutcome { value, usage })
+        let notes = notes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(InvokeOutcome { value, usage, notes })
     }
 
     /// Runs a function within its span.
@@ -103,7 +121,7 @@ impl Invoker {
             if let Some(trace) = take_trace(&mut run.arguments.input) {
                 run.trace = Some(trace);
             }
-            let span: Option<Box<dyn OpenSpan>> = run.scope.as_ref().map(|scope| {
+            let span: Option<Box<dyn OpenSpan>> = run.scope.as_ref().filter(|_| !run.has_span_row).map(|scope| {
                 let row = function_row(&run.function, run.span_type, &run.arguments, self.services.now());
                 self.services.open(scope, row)
             });
@@ -127,6 +145,12 @@ impl Invoker {
                 self.global(run, (&name, &function_type), &config).await
             }
             FunctionKind::Code => self.code(run, function).await,
+            FunctionKind::Facet => {
+                let facet = Facet::read(&function.function_data)?;
+                let value = self.facet(run, &facet).await?;
+                run.output.send_value(&value, false).await;
+                Ok(value)
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod answers;
 mod code;
 mod error;
 mod events;
+mod facets;
 mod function;
 mod globals;
 mod invoker;
@@ -32,6 +33,8 @@ pub use events::{EVENTS_WAITING_MAX, EventOutput, InvokeEvent, PING, ProgressFra
 pub use function::{FunctionKind, InvokedFunction};
 pub use invoker::{InvokeCall, InvokeOutcome, Invoker};
 pub use log::LogScope;
-pub use request::{FunctionReference, FunctionVersion, InlineFunction, InvokeArguments, InvokeRequest, is_invocation};
+pub use request::{
+    FunctionReference, FunctionVersion, InlineFunction, InvokeArguments, InvokeRequest, TaskArguments, is_invocation,
+};
 pub use threads::{THREAD_MESSAGES_MAX, thread_of_spans};
 pub use usage::InvokeUsage;

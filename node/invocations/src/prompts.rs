@@ -57,6 +57,7 @@ impl Invoker {
             expected: given(&run.arguments.expected),
             metadata: given(&run.arguments.metadata),
             tags: given(&run.arguments.tags),
+            parameters: run.arguments.task.as_ref().map(|task| Value::Object(task.parameters.clone())),
         };
         let mut variables = arguments.variables();
         if let Some(trace) = run.trace.as_ref().filter(|_| prompt.mentions_thread()) {

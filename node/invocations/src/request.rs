@@ -64,6 +64,16 @@ pub struct InvokeArguments {
     pub mcp_auth: Value,
     /// Name of the only provider secret that may be used.
     pub endpoint_name: Option<String>,
+    /// Case of an evaluation, if the function is its task.
+    pub task: Option<TaskArguments>,
+}
+
+/// Arguments of the task of an evaluation in addition to those of any function (F-59).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskArguments {
+    pub parameters: Map<String, Value>,
+    /// Number of the trial, from 0.
+    pub trial_index: u32,
 }
 
 /// Request to invoke a function.
@@ -122,6 +132,7 @@ impl InvokeRequest {
             tags: taken(&mut body, "tags"),
             expected: taken(&mut body, "expected"),
             input: taken(&mut body, "input"),
+            task: None,
         };
         Ok(InvokeRequest { function, version, arguments, parent, is_stream: flag(&body, "stream")? })
     }

@@ -11,7 +11,7 @@ use crate::error::InvokeError;
 use crate::events::EventOutput;
 use crate::function::InvokedFunction;
 use crate::log::LogScope;
-use crate::request::{FunctionReference, FunctionVersion};
+use crate::request::{FunctionReference, FunctionVersion, TaskArguments};
 
 /// Source of functions that the caller may read.
 pub trait FunctionSource: Send + Sync {
@@ -76,6 +76,17 @@ pub enum CodeForm {
     Scorer,
     /// A list of spans, for each of which the function runs.
     Preprocessor,
+    /// The input, and the case of the evaluation as hooks.
+    EvalTask,
+}
+
+/// Case of an evaluation, which a task receives through its hooks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskCase {
+    pub expected: Value,
+    pub metadata: Value,
+    pub tags: Value,
+    pub arguments: TaskArguments,
 }
 
 /// Call of a code function.
@@ -85,10 +96,27 @@ pub struct CodeRequest {
     pub function: InvokedFunction,
     pub form: CodeForm,
     pub input: Value,
+    /// Case of the form [`CodeForm::EvalTask`].
+    pub case: Option<TaskCase>,
     /// Trace that the function may read.
     pub trace: Option<TraceReference>,
     /// Span of the function, below which its code logs.
     pub scope: Option<LogScope>,
+}
+
+/// Value of a code function.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CodeValue {
+    pub value: Value,
+    /// What a task of the form [`CodeForm::EvalTask`] left in its hooks.
+    pub notes: Option<CaseNotes>,
+}
+
+/// Metadata and tags of a case after its task changed them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CaseNotes {
+    pub metadata: Value,
+    pub tags: Value,
 }
 
 /// Caller of code functions.
@@ -97,7 +125,7 @@ pub trait CodeCaller: Send + Sync {
     fn checked_input(&self, function: &InvokedFunction, input: Value) -> Result<Value, InvokeError>;
 
     /// Runs a function. Lines of its console go to `output` while it runs.
-    fn run_code(&self, request: CodeRequest, output: EventOutput) -> BoxFuture<'_, Result<Value, InvokeError>>;
+    fn run_code(&self, request: CodeRequest, output: EventOutput) -> BoxFuture<'_, Result<CodeValue, InvokeError>>;
 }
 
 /// Tool of another server, in the form for models.

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::services::{
-    AttachmentReader, CacheUse, CodeCaller, CodeRequest, FunctionSource, ModelAnswer, ModelCaller, ModelDelta,
-    ModelRequest, OpenSpan, RemoteTool, SpanSink, ToolServers, ToolSession, TraceSource,
+    AttachmentReader, CacheUse, CodeCaller, CodeRequest, CodeValue, FunctionSource, ModelAnswer, ModelCaller,
+    ModelDelta, ModelRequest, OpenSpan, RemoteTool, SpanSink, ToolServers, ToolSession, TraceSource,
 };
 use crate::{
     CodeFailure, EVENTS_WAITING_MAX, EventOutput, FunctionReference, FunctionVersion, InvokeArguments, InvokeCall,
@@ -142,17 +142,18 @@ impl CodeCaller for ScriptedServices {
     }
 
     /// Takes the code of a function as the JSON text of its value, as `echo` for its input, or as its error.
-    fn run_code(&self, request: CodeRequest, output: EventOutput) -> BoxFuture<'_, Result<Value, InvokeError>> {
+    fn run_code(&self, request: CodeRequest, output: EventOutput) -> BoxFuture<'_, Result<CodeValue, InvokeError>> {
         let CodeRequest { function, input, .. } = request;
         async move {
             output.send(InvokeEvent::Console { stream: "stdout", message: "ran".into() }).await;
             let code = function.function_data["data"]["code"].as_str().unwrap_or_default().to_owned();
             if code == "echo" {
-                return Ok(input);
+                return Ok(CodeValue { value: input, notes: None });
             }
-            serde_json::from_str(&code).map_err(|_| {
+            let value = serde_json::from_str(&code).map_err(|_| {
                 InvokeError::of_code(CodeFailure { name: "Error".into(), message: code, stack: "at f".into() })
-            })
+            })?;
+            Ok(CodeValue { value, notes: None })
         }
         .boxed()
     }
@@ -211,7 +212,7 @@ fn scripted(answers: Vec<ScriptedAnswer>) -> ScriptedServices {
 
 fn call_of(function: InvokedFunction, input: Value) -> InvokeCall {
     let arguments = InvokeArguments { input, ..InvokeArguments::default() };
-    InvokeCall { function, arguments, trace: None, scope: None }
+    InvokeCall { function, arguments, trace: None, scope: None, has_span_row: false }
 }
 
 /// Runs a call, and returns its result, its events, and the services.

@@ -135,10 +135,12 @@ impl Invoker {
             arguments,
             trace: run.trace.clone(),
             scope: run.scope.as_ref().map(|scope| scope.child().marked(function)),
+            has_span_row: false,
             span_type: "tool",
             depth: run.depth + 1,
             output: run.output.clone(),
             usage: Arc::clone(&run.usage),
+            notes: Arc::default(),
         };
         inner.output = run.output.inside(function.progress_frame(inner.progress_id()));
         let output = inner.output.clone();

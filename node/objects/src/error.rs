@@ -15,6 +15,9 @@ pub enum WriteError {
     /// 400. `write` is the index of the write in the call, and `error.row` the index among its rows.
     #[error("{error}")]
     Row { write: usize, error: RowError },
+    /// 403, with the same indexes.
+    #[error("{error}")]
+    Forbidden { write: usize, error: RowError },
     /// 413.
     #[error("{why}")]
     TooLarge { write: usize, why: String },
@@ -61,22 +64,25 @@ impl WriteError {
             WriteError::NotWritten { why: NotWritten::NoSpace(_), .. } => false,
             WriteError::NotWritten { .. } | WriteError::Unknown { .. } => true,
             WriteError::Row { .. }
+            | WriteError::Forbidden { .. }
             | WriteError::TooLarge { .. }
             | WriteError::Gone { .. }
             | WriteError::KeyReused { .. } => false,
         }
     }
 
-    /// Returns the error of a write whose parents (`_parent_id`) could not be read.
-    pub(crate) fn parents_unread(object: ObjectKey, why: ReadError) -> WriteError {
+    /// Returns the error of a write that depends on rows that could not be read.
+    pub(crate) fn rows_unread(object: ObjectKey, why: ReadError) -> WriteError {
         match why {
             ReadError::Gone { .. } => WriteError::Gone { object },
             ReadError::Busy { why, retry_after } => {
                 WriteError::NotWritten { why: NotWritten::Busy(why.into()), retry_after }
             }
             ReadError::NoSpace(why) => NotWritten::NoSpace(why).into(),
-            ReadError::BadRequest(why) => WriteError::TooLarge { write: 0, why: format!("`_parent_id`: {why}") },
-            other => WriteError::unavailable(format!("the rows that `_parent_id` names could not be read: {other}")),
+            ReadError::BadRequest(why) => {
+                WriteError::TooLarge { write: 0, why: format!("rows that it depends on: {why}") }
+            }
+            other => WriteError::unavailable(format!("rows that the write depends on could not be read: {other}")),
         }
     }
 }

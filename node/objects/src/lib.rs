@@ -20,6 +20,7 @@ use std::time::Duration;
 use assay_cluster::Cluster;
 use assay_node_auth::Asker;
 use assay_node_limits::memory_share;
+use assay_node_online_scoring::ControlSender;
 use assay_storage_model::command::{Command, Outcome, RequestId};
 use assay_storage_model::event::SentItem;
 use assay_storage_model::{NotWritten, ObjectKey, OrgId, WriteOutcome, Xact};
@@ -39,12 +40,14 @@ use crate::read_path::fetch;
 use crate::read_path::fetch::{FETCH, PAST, ROWS, ReadService, Reading};
 use crate::read_path::readers::Readers;
 use crate::write_path::actor_threads::ActorThreads;
+use crate::write_path::controlled::ControlledWrite;
 use crate::write_path::deliver::{OutcomeForm, WriteService, deliver};
 use crate::write_path::outcomes::{Acknowledged, as_sent, combine};
 use crate::write_path::parents;
 use crate::write_path::prepare::prepare_all;
 use crate::write_path::registry::{Counters, ObjectRegistry};
 use crate::write_path::reservations::{self, Capacity, ReservationLimits};
+use crate::write_path::scoring::{RowControl, take_controls};
 use crate::write_path::work::Work;
 
 /// Pure steps of a write and of a page, for fuzz tests and simulations.
@@ -302,6 +305,18 @@ impl Objects {
         for write in &mut writes {
             self.adopt(write).await?;
         }
+        let client = ControlSender::Client { may_update: true };
+        let user = || match Asker::from_bytes(&self.asker) {
+            Some(Asker::User { user, .. }) => Some(user),
+            Some(Asker::Job(_)) | None => None,
+        };
+        let controls = take_all_controls(&mut writes, (client, &user))?;
+        if controls.iter().any(|controls| !controls.is_empty()) {
+            let each = writes.into_iter().zip(controls);
+            let controlled = each.map(|(write, controls)| ControlledWrite { write, controls }).collect();
+            let stale = || WriteError::unavailable("a write of a client counts as a result of scoring".into());
+            return self.write_controlled(controlled, client, patience).await?.ok_or_else(stale);
+        }
         let prepared = prepare_all(writes, (registry.clock)()).await?;
         let (mut works, mut sent_to, mut indexes, mut row_ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (place, (write, ids)) in prepared.into_iter().enumerate() {
@@ -318,6 +333,20 @@ impl Objects {
         Ok(all.map(|(row_ids, Acknowledged { xact, duplicate })| Written { row_ids, xact, duplicate }).collect())
     }
 
+    /// Writes rows of online scoring, whose controls need not be those of clients.
+    ///
+    /// Returns `None` if the row that the write is about does not wait for it. Then nothing is written.
+    pub async fn write_scoring(
+        &self,
+        mut write: ObjectWrite,
+        patience: Patience,
+    ) -> Result<Option<Written>, WriteError> {
+        let controls = take_controls(0, &mut write, (ControlSender::Executor, &|| None))?;
+        let writes = vec![ControlledWrite { write, controls }];
+        let written = self.write_controlled(writes, ControlSender::Executor, patience).await?;
+        Ok(written.and_then(|mut written| written.pop()))
+    }
+
     /// Resolves `_parent_id` of rows to the span and trace of the parent.
     async fn adopt(&self, write: &mut ObjectWrite) -> Result<(), WriteError> {
         let ids = parents::unknown_parents(&write.rows);
@@ -326,7 +355,7 @@ impl Objects {
         } else {
             // Only the ids of these rows are used, so the project does not matter.
             let home = RowHome { object: write.object, org: write.object.org, project_id: Uuid::nil() };
-            self.rows(&home, ids, None).await.map_err(|why| WriteError::parents_unread(write.object, why))?
+            self.rows(&home, ids, None).await.map_err(|why| WriteError::rows_unread(write.object, why))?
         };
         parents::adopt(&mut write.rows, &stored);
         Ok(())
@@ -433,6 +462,14 @@ fn together(
     done.extend(combined(empty)?);
     done.sort_by_key(|(place, _)| *place);
     Ok(done.into_iter().map(|(_, done)| done).collect())
+}
+
+/// Takes the controls of online scoring out of the writes of a call.
+fn take_all_controls(
+    writes: &mut [ObjectWrite],
+    sender: (ControlSender, &dyn Fn() -> Option<Uuid>),
+) -> Result<Vec<Vec<RowControl>>, WriteError> {
+    writes.iter_mut().enumerate().map(|(place, write)| take_controls(place, write, sender)).collect()
 }
 
 /// Returns whether the local replica knows that the object is deleted. The leader of the shard makes the final

@@ -227,7 +227,7 @@ impl Objects {
         request: RequestId,
     ) -> Result<Xact, WriteError> {
         let rows = ops.into_iter().map(|op| op.row).collect();
-        let mut write = Prepared { object, request: Some(request), rows, bytes: 0 };
+        let mut write = Prepared { object, request: Some(request), rows, expected: Vec::new(), bytes: 0 };
         write.bytes = write.checked_bytes().map_err(|why| WriteError::TooLarge { write: 0, why: why.to_string() })?;
         let rows = (0..write.rows.len()).collect();
         let works = vec![Work::Prepared(write)];

@@ -59,6 +59,11 @@ pub fn is_candidate(row: &Map<String, Value>, state: &ScoringState) -> bool {
     check_candidate(row, state).is_ok()
 }
 
+/// Returns whether scoring, an automation or a review wrote a span, as far as the span alone tells.
+pub fn is_scoring_span(row: &Map<String, Value>) -> bool {
+    check_span(row).is_err()
+}
+
 /// Checks that scoring did not write a span. Descendants of an excluded span are excluded too.
 pub(crate) fn check_span(row: &Map<String, Value>) -> Result<(), CandidateExclusion> {
     let attribute = |name: &str| row.get("span_attributes").and_then(|attributes| attributes.get(name)?.as_str());

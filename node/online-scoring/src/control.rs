@@ -52,6 +52,8 @@ pub struct TriggerRequest {
     pub function: OnlineFunction,
     pub scope: TriggerScope,
     pub run_key: Option<String>,
+    /// User of the client that demands the run, which the write path sets.
+    pub requested_by: Option<Uuid>,
     /// Absent in requests of clients.
     pub selection: Option<RuleSelection>,
 }
@@ -144,6 +146,18 @@ impl ScoringControl {
             ControlKind::CompleteTriggers => completion(&fields).map(ScoringControl::CompleteTriggers),
             ControlKind::MarkAttemptFailed => failure(&fields).map(ScoringControl::MarkAttemptFailed),
             ControlKind::CancelTriggers => Ok(ScoringControl::CancelTriggers { rules: rules(&fields, "rules")? }),
+        }
+    }
+
+    /// Sets the user that demands runs. Functions run with the rights of this user unless a rule wants the result.
+    #[must_use]
+    pub fn demanded_by(self, user: Option<Uuid>) -> ScoringControl {
+        match self {
+            ScoringControl::TriggerFunctions(requests) => {
+                let each = requests.into_iter().map(|request| TriggerRequest { requested_by: user, ..request });
+                ScoringControl::TriggerFunctions(each.collect())
+            }
+            other => other,
         }
     }
 
@@ -245,6 +259,7 @@ impl TriggerRequest {
             function: OnlineFunction::read(&fields.path("function_id"), function)?,
             scope,
             run_key: run_key(&fields)?,
+            requested_by: None,
             selection: selection.map(|value| RuleSelection::read(&fields.path(SELECTION), value)).transpose()?,
         })
     }
@@ -307,11 +322,11 @@ pub enum ControlSender {
 /// Refusal of a control because of its sender: status 403.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ControlRefusal {
-    #[error("`_async_scoring_control` of the kind `{kind}` needs the permission `update` on the project's log")]
+    #[error("is of the kind `{kind}`, which needs the permission `update` on the project's log")]
     NeedsUpdate { kind: &'static str },
     #[error(
-        "`_async_scoring_control` of the kind `{kind}` is reserved for the server. Clients may send \
-         `trigger_functions`, `state_force_reselect`, `state_enabled_force_rescore`, and `state_override` to `disabled`"
+        "is of the kind `{kind}`, which is reserved for the server; clients may send `trigger_functions`, \
+          `state_force_reselect`, `state_enabled_force_rescore`, and `state_override` to `disabled`"
     )]
     Reserved { kind: &'static str },
 }
@@ -400,7 +415,13 @@ mod tests {
         };
         let function = OnlineFunction::of_key("function_id:7b6c").expect("a key");
         let scope = TriggerScope::Trace;
-        let request = TriggerRequest { function, scope, run_key: Some("k".to_owned()), selection: Some(selection) };
+        let request = TriggerRequest {
+            function,
+            scope,
+            run_key: Some("k".to_owned()),
+            requested_by: None,
+            selection: Some(selection),
+        };
         let control = ScoringControl::TriggerFunctions(vec![request]);
         assert_eq!(read(control.to_json()), control);
         let found = check_control_sender(&control, ControlSender::Client { may_update: true });

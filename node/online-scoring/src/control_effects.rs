@@ -214,7 +214,8 @@ fn demanded(known: Option<&RowTrigger>, xact: u64, request: &TriggerRequest) -> 
     let fresh = || RowTrigger::new(request.function.clone(), request.scope.clone(), xact);
     let mut new = known.cloned().unwrap_or_else(fresh);
     restart(&mut new, xact);
-    Some(RowTrigger { run_key: Some(key), source: TriggerSource::Manual, ..new })
+    let requested_by = request.requested_by.or(new.requested_by);
+    Some(RowTrigger { run_key: Some(key), source: TriggerSource::Manual, requested_by, ..new })
 }
 
 /// Returns the trigger for a selection by rules, if it changes anything.
@@ -301,7 +302,13 @@ mod tests {
             source: TriggerSource::Online,
         };
         let key = run_key(&function(), &scope, Some(digest(output)), None);
-        TriggerRequest { function: function(), scope, run_key: Some(key), selection: Some(selection) }
+        TriggerRequest {
+            function: function(),
+            scope,
+            run_key: Some(key),
+            requested_by: None,
+            selection: Some(selection),
+        }
     }
 
     fn forced(mut request: TriggerRequest, forced: ForcedRun) -> TriggerRequest {
@@ -442,11 +449,15 @@ mod tests {
     fn clients_can_trigger_functions_without_a_rule() {
         let demand = |key: Option<&str>| {
             let run_key = key.map(str::to_owned);
-            let request = TriggerRequest { function: function(), scope: TriggerScope::Span, run_key, selection: None };
+            let requested_by = Some(Uuid::from_u128(5));
+            let (function, scope) = (function(), TriggerScope::Span);
+            let request = TriggerRequest { function, scope, run_key, requested_by, selection: None };
             ScoringControl::TriggerFunctions(vec![request])
         };
         let state = apply(&ScoringState::Absent, 10, &demand(Some("k"))).state;
         assert_eq!((only(&state).source, only(&state).triggered_xact), (TriggerSource::Manual, 10));
+        assert_eq!(only(&state).requested_by, Some(Uuid::from_u128(5)));
+        assert_eq!(ScoringState::read(Some(&state.to_json())), Ok(state.clone()));
         let done = apply(&state, 11, &result(&state)).state;
         assert_eq!(apply(&done, 12, &demand(Some("k"))).state, done);
         assert_eq!(only(&apply(&done, 12, &demand(Some("l"))).state).triggered_xact, 12);
@@ -457,8 +468,13 @@ mod tests {
 
     #[test]
     fn a_run_for_a_client_also_satisfies_rules() {
-        let request_of_client =
-            TriggerRequest { function: function(), scope: TriggerScope::Span, run_key: None, selection: None };
+        let request_of_client = TriggerRequest {
+            function: function(),
+            scope: TriggerScope::Span,
+            run_key: None,
+            requested_by: None,
+            selection: None,
+        };
         let state = apply(&ScoringState::Absent, 10, &ScoringControl::TriggerFunctions(vec![request_of_client])).state;
         let adopted = triggered(&state, request(TriggerScope::Span, 9, 1, 1));
         assert_eq!((only(&adopted).rules.len(), only(&adopted).source), (1, TriggerSource::Manual));

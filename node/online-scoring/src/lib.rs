@@ -13,11 +13,13 @@
 //! | module | subject |
 //! |---|---|
 //! | `rule`, `scope`, `function_key` | checked rules, their scopes, and their functions with the keys in states |
+//! | `rule::rule_record`, `rule::filter` | records of rules with their authors, and filters of the query language |
 //! | `requests` | bodies of the backfill and test operations |
 //! | `candidates`, `sampling`, `idle_traces` | which rows, traces and groups are scored, and when |
 //! | `input_digest`, `identity` | digests of inputs, and the ids derived from them |
 //! | `selection` | triggers that a version, a silent trace or a backfill causes |
 //! | `state`, `control`, `control_effects` | the state of a row, controls in writes, and their effects on the state |
+//! | `executor_record` | what an executor stores, so that another node continues |
 //! | `open_triggers`, `trigger_progress` | triggers that are to run, and the times of their attempts |
 //! | `run_caps`, `status_counts` | caps on runs and costs, and counts for the status operation |
 //! | `run_effects` | rows that a run writes |
@@ -25,6 +27,7 @@
 mod candidates;
 mod control;
 mod control_effects;
+mod executor_record;
 mod fields;
 mod function_key;
 mod identity;
@@ -47,13 +50,15 @@ mod trigger_progress;
 
 pub use candidates::{
     CandidateExclusion, EXCLUDED_SPAN_TYPES, EXCLUDED_SPANS_MAX, ExcludedSpans, RowVersion, SCORER_PURPOSE,
-    check_candidate, finish_after_write, is_candidate, is_finished, root_span_id_of, scored_rows_of_trace, span_id_of,
+    check_candidate, finish_after_write, is_candidate, is_finished, is_scoring_span, root_span_id_of,
+    scored_rows_of_trace, span_id_of,
 };
 pub use control::{
     AttemptFailure, CONTROL_FIELD, ControlRefusal, ControlSender, ForcedRun, RuleSelection, SKIP_FIELD, ScoringControl,
     TriggerCompletion, TriggerRequest, check_control_sender,
 };
 pub use control_effects::{ControlEffect, ControlEffectError, control_effect, skip_effect};
+pub use executor_record::{DEMAND_NOTED_MS, DEMANDED_MS_MAX, ExecutorRecord, RuleTotals};
 pub use fields::RuleError;
 pub use function_key::{OnlineFunction, OnlineFunctionType};
 pub use identity::{EffectIdentity, run_key, state_token};
@@ -64,8 +69,8 @@ pub use open_triggers::{
 };
 pub use requests::{BACKFILL_ROWS_DEFAULT, BACKFILL_ROWS_MAX, BackfillRequest, RULE_TEST_ROWS_MAX, RuleTestRequest};
 pub use rule::{
-    COST_PER_DAY_MAX, FILTER_BYTES_MAX, OnlineConfig, OnlineRule, OnlineRuleStatus, RULE_FUNCTIONS_MAX,
-    RUNS_PER_MINUTE_MAX,
+    COST_PER_DAY_MAX, FILTER_BYTES_MAX, FilterError, OnlineConfig, OnlineRule, OnlineRuleStatus, RULE_FUNCTIONS_MAX,
+    RUNS_PER_MINUTE_MAX, RuleFilter, changes_rule, check_rule, is_active_rule, is_online_rule, sign_rule,
 };
 pub use run_caps::{CAPPED_RULES_MAX, CapLimits, CapRefusal, ReachedCap, RunCaps, RunReservation};
 pub use run_effects::{

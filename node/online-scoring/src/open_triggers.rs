@@ -35,6 +35,8 @@ pub struct OpenTrigger {
     /// Rules that want the result. The first one pays and is named in the span.
     pub rules: Vec<Uuid>,
     pub source: TriggerSource,
+    /// User of the client that demanded the run.
+    pub requested_by: Option<Uuid>,
     pub skips_logging: bool,
     pub progress: TriggerProgress,
     /// Version of the row whose state has the trigger.
@@ -52,6 +54,7 @@ impl OpenTrigger {
             digest: trigger.digest,
             rules: trigger.rules.clone(),
             source: trigger.source,
+            requested_by: trigger.requested_by,
             skips_logging: trigger.skips_logging,
             progress: TriggerProgress::pending(trigger.retry_at_ms.unwrap_or_default(), trigger.attempts),
             seen_xact,

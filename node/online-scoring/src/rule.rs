@@ -1,5 +1,8 @@
 //! Rules: records of kind `project_score` with a checked `config.online`.
 
+mod filter;
+mod rule_record;
+
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -8,6 +11,10 @@ use crate::function_key::OnlineFunction;
 use crate::run_caps::CapLimits;
 use crate::sampling::SamplingRate;
 use crate::scope::RuleScope;
+use rule_record::{ACTIVE_SINCE, RUN_AS};
+
+pub use filter::{FilterError, RuleFilter};
+pub use rule_record::{changes_rule, check_rule, is_active_rule, is_online_rule, sign_rule};
 
 /// Upper bound of the functions of one rule, each of which runs for every sampled row.
 pub const RULE_FUNCTIONS_MAX: usize = 100;
@@ -15,7 +22,8 @@ pub const RULE_FUNCTIONS_MAX: usize = 100;
 pub const FILTER_BYTES_MAX: usize = 64 << 10;
 /// Bytes of the name of a rule.
 const NAME_BYTES_MAX: usize = 4_096;
-const SCORE_TYPE: &str = "online";
+/// Value of `score_type` of rules.
+pub(crate) const SCORE_TYPE: &str = "online";
 /// Upper bound of the runs per minute that a rule can allow itself.
 pub const RUNS_PER_MINUTE_MAX: u64 = 1_000_000;
 /// Upper bound of the daily costs in US dollars that a rule can allow itself.
@@ -49,8 +57,10 @@ pub struct OnlineConfig {
 pub struct OnlineRule {
     pub id: Uuid,
     pub project_id: Uuid,
-    /// User with whose rights the functions run.
-    pub creator: Option<Uuid>,
+    /// User with whose rights the functions run: the author of the configuration.
+    pub run_as: Option<Uuid>,
+    /// Last write to the log before the creation of the rule, or before its last activation.
+    pub active_since_xact: u64,
     pub name: String,
     pub config: OnlineConfig,
 }
@@ -66,7 +76,8 @@ impl OnlineRule {
         Ok(OnlineRule {
             id: fields.required("id", id("id")?, "a UUID")?,
             project_id: fields.required("project_id", id("project_id")?, "a UUID")?,
-            creator: id("user_id")?,
+            run_as: id(RUN_AS)?,
+            active_since_xact: record.get(ACTIVE_SINCE).and_then(Value::as_u64).unwrap_or(u64::MAX),
             name: fields.required("name", name, "a text")?.to_owned(),
             config: OnlineConfig::of_config("config", fields.value("config"))?,
         })
@@ -167,7 +178,7 @@ mod tests {
     fn absent_members_have_the_defaults_of_the_api() {
         let rule = read(json!({"sampling_rate": 1, "scorers": [], "btql_filter": " ", "status": null})).expect("valid");
         assert!(rule.is_active() && !rule.config.skips_logging);
-        assert_eq!((rule.creator, rule.config.filter), (None, None));
+        assert_eq!((rule.run_as, rule.config.filter), (None, None));
         assert_eq!(rule.config.scope, RuleScope::Span(SpanFilter::default()));
         assert_eq!(rule.config.caps, CapLimits::default());
         let scope = json!({"type": "group", "group_by": "metadata.session_id", "placement": "each"});

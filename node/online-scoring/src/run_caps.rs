@@ -68,6 +68,11 @@ impl RunReservation {
     pub fn rule(&self) -> Uuid {
         self.rule
     }
+
+    /// Returns whether a run that starts now belongs to a later minute.
+    pub fn is_past(&self, now_ms: u64) -> bool {
+        self.minute < now_ms / MINUTE_MS
+    }
 }
 
 /// Usage of one rule in its current windows. Windows are minutes and days in UTC.
@@ -205,7 +210,7 @@ mod tests {
         let refused = |tells_owner, until_ms| {
             Err(CapRefusal::Reached { rule: RULE, cap: ReachedCap::RunsPerMinute, until_ms, tells_owner })
         };
-        assert!(reserve(0).is_ok() && reserve(59_999).is_ok());
+        assert!(reserve(0).is_ok_and(|run| !run.is_past(59_999) && run.is_past(60_000)) && reserve(59_999).is_ok());
         assert_eq!(reserve(59_999), refused(true, 60_000));
         assert_eq!(reserve(59_999), refused(false, 60_000));
         assert!(reserve(60_000).is_ok() && reserve(60_000).is_ok());

@@ -109,6 +109,8 @@ pub struct RunEffects {
     /// Merges into the scored rows, that of the target first.
     pub merges: Vec<Value>,
     pub event: TriggerEvent,
+    /// Error of a failed run.
+    pub error: Option<String>,
 }
 
 /// Members that a result adds to rows.
@@ -192,12 +194,14 @@ impl FinishedRun<'_> {
             span: (!self.trigger.skips_logging).then_some(span),
             merges: std::iter::once(own).chain(others).collect(),
             event: TriggerEvent::Succeed,
+            error: None,
         }
     }
 
     fn failure(&self, error: &OnlineRunError) -> RunEffects {
         let mut span = self.span(Map::new());
-        span["error"] = shortened(&error.message).into();
+        let message = shortened(&error.message);
+        span["error"] = message.clone().into();
         let attempts = self.trigger.progress.attempts.saturating_add(1);
         let retry_at_ms = error.cause.retry_at_ms(attempts, self.ended_ms);
         let failure = AttemptFailure {
@@ -211,6 +215,7 @@ impl FinishedRun<'_> {
             span: (!self.trigger.skips_logging).then_some(span),
             merges: vec![merge(self.target, Map::new(), &ScoringControl::MarkAttemptFailed(failure))],
             event: TriggerEvent::Fail(error.cause),
+            error: Some(message),
         }
     }
 
@@ -295,6 +300,7 @@ mod tests {
             digest: Some(InputDigest::of_row(&row())),
             rules: vec![RULE],
             source: TriggerSource::Online,
+            requested_by: None,
             skips_logging: false,
             progress: TriggerProgress::pending(0, 0),
             seen_xact: 9,

@@ -178,6 +178,7 @@ fn requests(
             function: function.clone(),
             scope: scope.clone(),
             run_key: Some(key),
+            requested_by: None,
             selection: Some(selection),
         })
     };
@@ -185,6 +186,14 @@ fn requests(
 }
 
 impl TriggerRequest {
+    /// Returns whether the request causes a run, and not only adds rules to one.
+    pub fn causes_run(&self, state: &ScoringState) -> bool {
+        let known = state.enabled().and_then(|enabled| enabled.trigger(&self.function, &self.scope));
+        self.selection.as_ref().is_none_or(|selection| {
+            SelectionEffect::of(known.map(|(_, trigger)| trigger), &self.scope, selection) == SelectionEffect::Run
+        })
+    }
+
     /// Takes a rule out of the request, such as one at its cap. Returns whether another rule still wants the result.
     pub fn drop_rule(&mut self, rule: Uuid) -> bool {
         let Some(selection) = &mut self.selection else { return true };

@@ -75,6 +75,8 @@ pub struct RowTrigger {
     /// Rules that want the result. Empty if no rule has selected the function yet.
     pub rules: Vec<Uuid>,
     pub source: TriggerSource,
+    /// User of the client that demanded the run.
+    pub requested_by: Option<Uuid>,
     pub skips_logging: bool,
     /// Time of the next attempt, in milliseconds since the epoch.
     pub retry_at_ms: Option<u64>,
@@ -95,6 +97,7 @@ impl RowTrigger {
             digest: None,
             rules: Vec::new(),
             source: TriggerSource::Online,
+            requested_by: None,
             skips_logging: false,
             retry_at_ms: None,
             has_failed: false,
@@ -130,6 +133,7 @@ impl RowTrigger {
             digest: fields.read("input_digest", "32 hexadecimal digits", read_digest)?,
             rules: rules(&fields, "rules")?,
             source: TriggerSource::read(&fields, "source")?,
+            requested_by: fields.read("requested_by", "a UUID", |value| Uuid::parse_str(value.as_str()?).ok())?,
             skips_logging: fields.flag("skip_logging")?,
             retry_at_ms: fields.whole("retry_at_ms", 0, u64::MAX)?,
             has_failed: fields.flag("failed")?,
@@ -146,6 +150,9 @@ impl RowTrigger {
         if let Some(digest) = self.digest {
             members["input_digest"] = digest.to_string().into();
         }
+        if let Some(user) = self.requested_by {
+            members["requested_by"] = user.to_string().into();
+        }
         if let Some(retry_at_ms) = self.retry_at_ms {
             members["retry_at_ms"] = retry_at_ms.into();
         }
@@ -156,7 +163,7 @@ impl RowTrigger {
     }
 }
 
-const TRIGGER_MEMBERS: [&str; 11] = [
+const TRIGGER_MEMBERS: [&str; 12] = [
     "triggered_xact_id",
     "completed_xact_id",
     "idempotency_key",
@@ -164,6 +171,7 @@ const TRIGGER_MEMBERS: [&str; 11] = [
     "scope",
     "rules",
     "source",
+    "requested_by",
     "skip_logging",
     "input_digest",
     "retry_at_ms",

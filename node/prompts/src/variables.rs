@@ -14,6 +14,8 @@ pub struct PromptArguments {
     pub expected: Option<Value>,
     pub metadata: Option<Value>,
     pub tags: Option<Value>,
+    /// Parameters of an evaluation (F-59).
+    pub parameters: Option<Value>,
 }
 
 impl PromptArguments {
@@ -21,7 +23,13 @@ impl PromptArguments {
     pub fn variables(&self) -> Value {
         let mut variables = Map::new();
         variables.insert("input".to_owned(), self.input.clone());
-        for (name, value) in [("expected", &self.expected), ("metadata", &self.metadata), ("tags", &self.tags)] {
+        let given = [
+            ("expected", &self.expected),
+            ("metadata", &self.metadata),
+            ("tags", &self.tags),
+            ("parameters", &self.parameters),
+        ];
+        for (name, value) in given {
             if let Some(value) = value.as_ref().filter(|value| !value.is_null()) {
                 variables.insert(name.to_owned(), value.clone());
             }
@@ -81,6 +89,7 @@ mod tests {
             expected: Some(json!("e")),
             metadata: Some(Value::Null),
             tags: Some(json!(["t"])),
+            parameters: None,
         };
         let cases = [
             (json!(5), json!({"input": 5, "expected": "e", "tags": ["t"]})),

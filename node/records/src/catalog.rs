@@ -42,6 +42,10 @@ impl Catalog {
         Catalog { cluster, fences, access: Arc::default(), pepper: Arc::default(), ledger }
     }
 
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
+    }
+
     /// Refuses if this node is not connected to the catalog and therefore cannot decide on access.
     pub async fn check_heard(&self) -> Result<(), RecordsError> {
         if self.cluster.hears_catalog_soon().await {

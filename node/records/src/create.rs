@@ -140,6 +140,7 @@ impl Records {
                     .peek(|view| check(&Checked { view, who, id: Some(id), before: Some(&stored), body: &replaced }))?;
             }
             let (org, user, at) = (place.org, place.who.user, edge::now_micros());
+            self.sign_rule(kind, &place.who, Some(&stored), &mut replaced).await?;
             let writing = Writing { kind, org, id, user, at, before: Some(&stored) };
             self.seal(&writing, place.secret.as_ref(), &mut replaced).await?;
             match self
@@ -261,6 +262,7 @@ impl Records {
         self.check_record_count(kind.record, place.org)?;
         (kind.complete)(&Making { id, user: place.who.user }, &mut body);
         (kind.derive)(&mut body);
+        self.sign_rule(kind, &place.who, None, &mut body).await?;
         let at = edge::now_micros();
         let writing = Writing { kind, org: place.org, id, user: place.who.user, at, before: None };
         self.seal(&writing, place.secret.as_ref(), &mut body).await?;

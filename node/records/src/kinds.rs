@@ -30,7 +30,8 @@ mod span_iframe;
 mod view;
 
 use assay_node_auth::ObjectType;
-use assay_node_shapes::{MOST_POSITIVE, Member, Shape};
+use assay_node_shapes::Shape;
+use assay_node_shapes::configurations::{LINE, PROSE, TEXTS, URL};
 use assay_storage_model::ObjectKind;
 use uuid::Uuid;
 
@@ -128,38 +129,12 @@ pub(crate) fn in_project(named: &str) -> Option<&'static Kind> {
     }
 }
 
-/// Shape of descriptions and messages.
-const PROSE: Shape = Shape::Text { bytes_min: 0, bytes_max: 64 << 10 };
-/// Shape of labels, versions and paths.
-const LINE: Shape = Shape::Text { bytes_min: 0, bytes_max: 4 << 10 };
 pub(crate) const NAME: Shape = Shape::Text { bytes_min: 1, bytes_max: crate::kind::NAME_BYTES_MAX };
 const TAGS: Shape = Shape::Texts { items_max: 1000, bytes_max: 1024 };
 /// Shape of the metadata of one record. Larger data belongs into rows.
 const METADATA: Shape = Shape::Open { bytes_max: 256 << 10 };
-const TEXTS: Shape = Shape::Texts { items_max: 1000, bytes_max: 64 << 10 };
-const URL: Shape = Shape::Text { bytes_min: 1, bytes_max: 8 << 10 };
 /// Shape of an environment variable or a provider key, which may be a JSON file.
 const SECRET: Shape = Shape::Secret { bytes_max: 64 << 10 };
-/// Shape of the scope of a rule.
-const SCOPE: Shape = Shape::Tagged(
-    "type",
-    &[
-        ("span", &[]),
-        ("trace", &[Member::optional("idle_seconds", SECONDS)]),
-        (
-            "group",
-            &[
-                Member::required("group_by", LINE),
-                Member::optional("interval_seconds", Shape::Number { min: 1.0, max: MOST_POSITIVE }),
-                Member::optional("max_traces", Shape::Whole { min: 1, max: 64 }),
-                Member::required("placement", Shape::Word(&["first", "each"])),
-                Member::optional("idle_seconds", SECONDS),
-            ],
-        ),
-    ],
-);
-const SECONDS: Shape = Shape::Number { min: 0.0, max: MOST_POSITIVE };
-
 /// Upper bound of the characters of a name in a slug.
 const SLUG_LETTERS_MAX: usize = 48;
 

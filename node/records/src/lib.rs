@@ -28,6 +28,7 @@ pub mod kinds;
 mod list;
 mod model_providers;
 mod named;
+mod online_rules;
 mod patch;
 mod pepper;
 mod prompts;
@@ -79,6 +80,7 @@ pub mod mechanism {
     };
     pub use crate::edge::{new_id, now_micros, random};
     pub use crate::list::{Walk, one_page};
+    pub use crate::online_rules::executor_put;
     pub use crate::patch::{patched, put as replaced};
     pub use crate::read::{VisibleRecord, visible};
 }

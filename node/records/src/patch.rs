@@ -50,6 +50,7 @@ impl Records {
                 })?;
             }
             let (org, user, at) = (who.org, who.user, edge::now_micros());
+            self.sign_rule(kind, &who, Some(&stored), &mut changed).await?;
             let writing = Writing { kind, org, id, user, at, before: Some(&stored) };
             self.seal(&writing, secret.as_ref(), &mut changed).await?;
             match self.catalog.propose_one(By::Caller(&who), CatalogCommand::Put(put(kind, &record, &changed))).await? {

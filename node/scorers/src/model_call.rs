@@ -25,11 +25,13 @@ pub struct ModelCall {
 pub struct DefaultModels {
     pub chat: String,
     pub embedding: String,
+    /// Model for facets that name none, or a model of the hosted service.
+    pub facet: Option<String>,
 }
 
 impl Default for DefaultModels {
     fn default() -> DefaultModels {
-        DefaultModels { chat: "gpt-5-mini".to_owned(), embedding: "text-embedding-ada-002".to_owned() }
+        DefaultModels { chat: "gpt-5-mini".to_owned(), embedding: "text-embedding-ada-002".to_owned(), facet: None }
     }
 }
 

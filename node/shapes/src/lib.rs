@@ -3,6 +3,7 @@
 //!
 //! Knows neither records nor access, so that a new kind of record finds its fields' shapes here.
 
+pub mod configurations;
 pub mod json_schema;
 pub mod list_patch;
 

@@ -117,6 +117,10 @@ record_kinds! {
     GATEWAY_BUDGET = 55 "gateway_budget",
     // of a budget: what its window has spent, and the reservations of calls under way
     BUDGET_LEDGER = 56 "budget_ledger",
+    // an evaluation: its request, its progress, and the lease of the node that runs it
+    EVAL_JOB = 57 "eval_job",
+    // the executor of online scoring for the log of a project: its position, and the usage of caps
+    ONLINE_SCORING = 58 "online_scoring",
     // the cluster itself
     NODE = 128 "node",
     JOIN_TOKEN = 129 "join_token",
@@ -293,6 +297,14 @@ pub struct GiveIds {
 }
 
 impl CatalogCommand {
+    /// Returns the time in microseconds at which the command was given, if it has one.
+    pub fn at(&self) -> Option<i64> {
+        match self {
+            CatalogCommand::Put(put) => Some(put.at),
+            _ => None,
+        }
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         match self {
             CatalogCommand::Put(body) => encode_command(TAG_PUT, body),

@@ -5,6 +5,7 @@
 //! | version | date | change |
 //! |---|---|---|
 //! | 1 | 2026-11-21 | first |
+//! | 2 | 2026-11-30 | conditional writes; all other commands keep version 1 |
 
 mod codec;
 
@@ -16,6 +17,8 @@ use crate::ids::ObjectKey;
 use crate::xact::Xact;
 
 pub const COMMAND_VERSION: u8 = 1;
+/// First byte of conditional writes, in place of the version. An older program stops at one instead of applying it without its conditions.
+const CONDITIONAL_FRAME: u8 = 2;
 /// Rows of one write; below 2^16, since a pagination key keeps the row's place in 16 bits.
 pub const ROWS_PER_WRITE_MAX: usize = 10_000;
 /// One command's bytes.
@@ -25,11 +28,14 @@ const TAG_WRITE: u8 = 1;
 const TAG_ADVANCE: u8 = 2;
 const TAG_RAISE_FLOOR: u8 = 3;
 const TAG_DROP_OBJECT: u8 = 4;
+const TAG_CONDITIONAL_WRITE: u8 = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command<'a> {
     /// One client request to one object: visible whole or not at all.
     Write(Write<'a>),
+    /// Write that is applied only if the rows it changes have the versions that its author read.
+    ConditionalWrite(ConditionalWrite<'a>),
     /// No later write of this shard gets an id at or below this one, so reads at it are final.
     Advance { to: Xact },
     /// History of this object below the floor may go; reads below it are refused.
@@ -45,6 +51,33 @@ pub struct Write<'a> {
     pub assigned: Xact,
     pub request: Option<RequestId>,
     pub rows: Vec<RowOp<'a>>,
+}
+
+/// Write with conditions on the versions of some of its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionalWrite<'a> {
+    pub write: Write<'a>,
+    pub expected: Vec<ExpectedRow>,
+}
+
+/// Condition on a row before the write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpectedRow {
+    /// Index among the rows of the write.
+    pub row: u32,
+    /// Version of the live row, or [`Xact::ZERO`] if there is none.
+    pub version: Xact,
+}
+
+impl<'a> Command<'a> {
+    /// Returns the write of a command that writes rows, with its conditions.
+    pub fn into_write(self) -> Option<(Write<'a>, Vec<ExpectedRow>)> {
+        match self {
+            Command::Write(write) => Some((write, Vec::new())),
+            Command::ConditionalWrite(ConditionalWrite { write, expected }) => Some((write, expected)),
+            Command::Advance { .. } | Command::RaiseFloor { .. } | Command::DropObject { .. } => None,
+        }
+    }
 }
 
 /// Id of a request that was sent with a key: the hash of (principal, object, key), and the hash of its content.
@@ -136,6 +169,10 @@ pub enum Outcome {
     Refused {
         row: u32,
         reason: String,
+    },
+    /// A row does not have the version that the write expects; nothing changed. `row` counts from 0 within the write.
+    Conflict {
+        row: u32,
     },
     /// Advance, floor and drop answer the shard's last id.
     Done {

@@ -42,6 +42,8 @@ pub const ID_BYTES_MAX: usize = 1024;
 pub const KEY_BYTES_MAX: usize = 16 << 10;
 /// Merge paths of one row: each is held against every key that is merged.
 pub const MERGE_PATHS_MAX: usize = 100;
+/// Field of a project's log with the state of online scoring. Writers set it, never clients; a merge replaces it whole.
+pub const SCORING_STATE: &str = "_async_scoring_state";
 /// Items of `_array_delete` of one row: each walks the document.
 pub const ARRAY_DELETES_MAX: usize = 32;
 
@@ -211,6 +213,7 @@ fn event(
         doc.put("span_parents", &parents);
         doc.put("is_root", &row.is_root);
     }
+    let has_state = kind == ObjectKind::ProjectLogs && sent.fields.contains_key(SCORING_STATE);
     for (name, value) in std::mem::take(&mut sent.fields) {
         match sent.text(&name) {
             Some(text) if fields::takes_text(kind, &name, text) => doc.put_text(&name, text),
@@ -227,7 +230,11 @@ fn event(
     }
     row.doc = doc.finish();
     if control.merge {
-        row.rules = control.rules.to_bytes();
+        let mut rules = control.rules.clone();
+        if has_state {
+            rules.merge_paths.push(vec![SCORING_STATE.to_owned()]);
+        }
+        row.rules = rules.to_bytes();
     } else {
         let whole = control.rules.without_deleted(std::mem::take(&mut row.doc));
         row.doc = whole.map_err(|error| Problem::new("", format!("does not fold: {error}")))?;

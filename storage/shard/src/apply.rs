@@ -5,7 +5,7 @@ mod drop_object;
 mod raise_floor;
 mod write;
 
-use assay_storage_model::command::{Action, Command, DecodeError, Outcome, Write};
+use assay_storage_model::command::{Action, Command, ConditionalWrite, DecodeError, Outcome, Write};
 use assay_storage_model::sabotage::{self, Sabotage};
 use bytes::Bytes;
 
@@ -23,12 +23,13 @@ pub(crate) fn apply(core: &mut Core, bytes: &Bytes) -> Result<Outcome, ShardErro
     };
     match command {
         Command::Write(write) => {
-            let outcome = write::apply(core, bytes, &write)?;
+            let outcome = write::apply(core, bytes, &write, &[])?;
             if sabotage::is(Sabotage::MergeTwice) && write.rows.iter().any(|op| op.action == Action::Merge) {
-                write::apply(core, bytes, &Write { request: None, ..write })?;
+                write::apply(core, bytes, &Write { request: None, ..write }, &[])?;
             }
             Ok(outcome)
         }
+        Command::ConditionalWrite(ConditionalWrite { write, expected }) => write::apply(core, bytes, &write, &expected),
         Command::Advance { to } => Ok(advance::apply(core, to)),
         Command::RaiseFloor { object, floor } => Ok(raise_floor::apply(core, &object, floor)),
         Command::DropObject { object } => Ok(drop_object::apply(core, &object)),

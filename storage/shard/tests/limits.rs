@@ -1,4 +1,4 @@
-//! Limits on the effect of one write on a shard, regardless of the proposer.
+//! Limits and conditions on the effect of one write on a shard, regardless of the proposer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use assay_storage_blobs::Blobs;
 use assay_storage_disk::SimulatedDisk;
 use assay_storage_kv::MemoryKv;
-use assay_storage_model::command::{Action, Command, Outcome, RowOp, Write};
+use assay_storage_model::command::{Action, Command, ConditionalWrite, ExpectedRow, Outcome, RowOp, Write};
 use assay_storage_model::entry::EntryBuilder;
 use assay_storage_model::merge::FOLDED_BYTES_MAX;
 use assay_storage_model::{LogPosition, ObjectKey, ObjectKind, OrgId, Xact};
@@ -25,8 +25,13 @@ fn object() -> ObjectKey {
 }
 
 fn apply(shard: &Shard, index: u64, rows: Vec<RowOp<'_>>) -> Outcome {
+    let write = Write { object: object(), assigned: Xact::ZERO, request: None, rows };
+    apply_command(shard, index, &Command::Write(write))
+}
+
+fn apply_command(shard: &Shard, index: u64, command: &Command<'_>) -> Outcome {
     let mut entry = EntryBuilder::default();
-    entry.push(&Command::Write(Write { object: object(), assigned: Xact::ZERO, request: None, rows }).encode());
+    entry.push(&command.encode());
     let outcomes = shard.apply(LogPosition { term: 1, replica: 1, index }, &entry.finish());
     outcomes.expect("applies").pop().expect("one command, one outcome")
 }
@@ -69,4 +74,31 @@ fn thousands_of_comments_on_one_row_take_no_squared_time() {
     assert_eq!(shard.object(&object()).map(|object| object.comments), Some(6000));
     let notes = shard.view().notes(&object(), &["r"], shard.last()).expect("reads");
     assert_eq!(notes["r"].comments.len(), 6000, "each once");
+}
+
+/// Tests that a write with conditions takes effect only on the versions that its author read, in memory and on disk.
+#[test]
+fn a_conditional_write_changes_the_expected_versions_only() {
+    let shard = shard();
+    let conditional = |index, versions: [Xact; 2]| {
+        let rows = vec![
+            RowOp { id: "a", ..row(Action::Merge, br#"{"output":1}"#) },
+            RowOp { id: "b", ..row(Action::Upsert, br#"{"id":"b"}"#) },
+        ];
+        let expected = (0..).zip(versions).map(|(row, version)| ExpectedRow { row, version }).collect();
+        let write = Write { object: object(), assigned: Xact::ZERO, request: None, rows };
+        apply_command(&shard, index, &Command::ConditionalWrite(ConditionalWrite { write, expected }))
+    };
+    let plain = |index, id, action| apply(&shard, index, vec![RowOp { id, ..row(action, br#"{"id":"x"}"#) }]);
+    let Outcome::Written { xact: first } = plain(1, "a", Action::Upsert) else { panic!("written") };
+    assert_eq!(conditional(2, [Xact::ZERO, Xact::ZERO]), Outcome::Conflict { row: 0 });
+    assert_eq!(conditional(3, [first, first]), Outcome::Conflict { row: 1 });
+    assert_eq!(shard.last(), first, "nothing changed");
+    let Outcome::Written { xact: second } = conditional(4, [first, Xact::ZERO]) else { panic!("written") };
+    shard.seal().expect("seals");
+    assert_eq!(conditional(5, [first, second]), Outcome::Conflict { row: 0 });
+    let Outcome::Written { xact: third } = conditional(6, [second, second]) else { panic!("written") };
+    assert!(matches!(plain(7, "a", Action::Delete), Outcome::Written { .. }));
+    assert_eq!(conditional(8, [third, third]), Outcome::Conflict { row: 0 });
+    assert!(matches!(conditional(9, [Xact::ZERO, third]), Outcome::Written { .. }), "the deleted row is absent");
 }

@@ -48,7 +48,7 @@ impl FaultSupport {
         FaultSupport {
             rules: network.clone().or_else(|| missing(true, &["iptables"])),
             network,
-            disk: missing(true, &["mkfs.ext4", "mount", "umount", "xfs_io"]),
+            disk: missing(true, &["mkfs.ext4", "mount", "umount", "losetup", "xfs_io"]),
             trace: missing(true, &["strace"]),
             clock: fake_time.is_none().then(|| "the library libfaketimeMT".to_owned()),
             fake_time,

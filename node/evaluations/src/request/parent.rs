@@ -1,5 +1,6 @@
 //! Object and span below which the rows of an eval are written.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -22,7 +23,8 @@ pub enum EvalParent {
 }
 
 /// Type of an object that takes the rows of an eval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EvalTargetType {
     ProjectLogs,
     Experiment,
@@ -43,18 +45,22 @@ impl EvalTargetType {
 }
 
 /// Object that takes the rows of an eval, with the span above them.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// The JSON form is stored in records of evaluations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvalTarget {
     pub object_type: EvalTargetType,
     pub object_id: Uuid,
     /// `None` if each case is a trace of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<EvalParentSpan>,
     /// Members that are merged into every row.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub propagated: Map<String, Value>,
 }
 
 /// Span above the rows of an eval.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvalParentSpan {
     pub row_id: String,
     pub span_id: String,

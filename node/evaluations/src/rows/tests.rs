@@ -8,7 +8,7 @@ use crate::plan::{CaseIndex, EvalScorerKind};
 use crate::request::{EvalParentSpan, EvalTarget, EvalTargetType};
 
 fn call(result: Result<Value, &str>, start_ms: u64, end_ms: u64) -> CallRecord {
-    let outcome = EvalCallOutcome { result: result.map_err(str::to_owned), spans: Vec::new() };
+    let outcome = EvalCallOutcome::new(result.map_err(str::to_owned));
     CallRecord { start_ms, end_ms, outcome }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::messages::EvalEffect;
 use crate::datum::EvalDatum;
 use crate::plan::{CaseIndex, EvalCaseIds, EvalPlan};
-use crate::rows::{CallRecord, CaseFrame, CaseRecord, EvalCallOutcome, SpanRow, scorer_arguments};
+use crate::rows::{CallRecord, CaseFrame, CaseRecord, EvalCallOutcome, EvalCaseNotes, SpanRow, scorer_arguments};
 use crate::totals::CaseTally;
 
 /// Case under way.
@@ -72,9 +72,12 @@ impl CaseRun {
         std::mem::take(&mut self.omitted_spans)
     }
 
-    pub fn end_task(&mut self, plan: &EvalPlan, now_ms: u64, outcome: EvalCallOutcome) -> Vec<EvalEffect> {
+    pub fn end_task(&mut self, plan: &EvalPlan, now_ms: u64, mut outcome: EvalCallOutcome) -> Vec<EvalEffect> {
         if !matches!(self.stage, CaseStage::Task) {
             return Vec::new();
+        }
+        if let Some(EvalCaseNotes { metadata, tags }) = outcome.notes.take() {
+            self.datum = Arc::new(EvalDatum { metadata, tags, ..EvalDatum::clone(&self.datum) });
         }
         let task = CallRecord { start_ms: self.start_ms, end_ms: now_ms, outcome };
         if task.outcome.result.is_err() || plan.scorers().is_empty() {
@@ -147,10 +150,8 @@ impl CaseRun {
 
     /// Ends the case with an error, and returns its write. Calls under way end with the same error.
     pub fn end_early(&mut self, plan: &EvalPlan, now_ms: u64, reason: &str) -> EvalEffect {
-        let failed = |start_ms| {
-            let outcome = EvalCallOutcome { result: Err(reason.to_owned()), spans: Vec::new() };
-            CallRecord { start_ms, end_ms: now_ms, outcome }
-        };
+        let failed =
+            |start_ms| CallRecord { start_ms, end_ms: now_ms, outcome: EvalCallOutcome::new(Err(reason.to_owned())) };
         let mut record = self.record(Some(now_ms), None);
         record.error = Some(reason.to_owned());
         match std::mem::replace(&mut self.stage, CaseStage::Waiting) {

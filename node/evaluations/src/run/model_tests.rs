@@ -85,7 +85,7 @@ impl Shape {
             _ => Ok(json!({"id": format!("c{}", dice % 3), "score": f64::from(dice) / 255.0})),
         };
         let span = SpanRow::from_iter([("id".to_owned(), json!(id.to_string()))]);
-        EvalCallOutcome { result, spans: vec![span] }
+        EvalCallOutcome { spans: vec![span], ..EvalCallOutcome::new(result) }
     }
 }
 

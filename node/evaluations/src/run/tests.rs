@@ -7,7 +7,7 @@ use super::*;
 use crate::datum::EvalDatum;
 use crate::plan::{EvalScorer, EvalScorerKind, WrittenCases};
 use crate::request::EvalTarget;
-use crate::rows::SpanRow;
+use crate::rows::{EvalCaseNotes, SpanRow};
 
 const START: EvalEvent = EvalEvent::Started { started_ms: 1_000 };
 
@@ -24,7 +24,7 @@ fn run_of(data: u64, scorers: Vec<EvalScorer>, max_concurrency: u32, timeout_ms:
 }
 
 fn ok(value: Value) -> EvalCallOutcome {
-    EvalCallOutcome { result: Ok(value), spans: Vec::new() }
+    EvalCallOutcome::new(Ok(value))
 }
 
 fn task_ended(case: u32) -> EvalEvent {
@@ -68,6 +68,21 @@ fn written_rows(effects: &[EvalEffect]) -> Vec<&SpanRow> {
 fn written_cases<'r>(plan: &EvalPlan, rows: impl IntoIterator<Item = &'r SpanRow>) -> Vec<WrittenCase> {
     let mut found = WrittenCases::new(plan);
     rows.into_iter().filter_map(|row| found.find(row)).collect()
+}
+
+#[test]
+fn scorers_and_the_root_row_have_what_the_task_left_in_its_hooks() {
+    let mut run = run_of(1, scorers(1, false), 10, None);
+    run.step(1_000, START);
+    let metadata = json!({"m": 1}).as_object().cloned().expect("an object");
+    let notes = Some(EvalCaseNotes { metadata, tags: vec!["t".into()] });
+    let outcome = EvalCallOutcome { notes, ..ok(json!("out")) };
+    let effects = run.step(2_000, EvalEvent::TaskEnded { case: CaseIndex(0), outcome });
+    let EvalEffect::RunScorer { input, .. } = &effects[0] else { panic!("a scorer") };
+    assert_eq!(input["metadata"], json!({"m": 1}));
+    let effects = run.step(3_000, scorer_ended(0, 0));
+    let root = written_rows(&effects)[0];
+    assert_eq!((&root["metadata"], &root["tags"]), (&json!({"m": 1}), &json!(["t"])));
 }
 
 #[test]
@@ -124,7 +139,7 @@ fn a_run_has_some_concurrency_and_not_too_much() {
 fn a_failed_task_has_no_scorers() {
     let mut run = run_of(1, scorers(1, true), 1, None);
     run.step(1_000, START);
-    let outcome = EvalCallOutcome { result: Err("no model".into()), spans: Vec::new() };
+    let outcome = EvalCallOutcome::new(Err("no model".into()));
     let effects = run.step(2_000, EvalEvent::TaskEnded { case: CaseIndex(0), outcome });
     assert_eq!(words(&effects), ["write 0"]);
     assert_eq!(written_rows(&effects)[0]["error"], "no model");
@@ -137,7 +152,7 @@ fn scorers_that_read_spans_start_after_their_write() {
     let mut run = run_of(1, scorers(1, true), 1, None);
     run.step(1_000, START);
     let span = SpanRow::from_iter([("id".to_owned(), json!("model call"))]);
-    let outcome = EvalCallOutcome { result: Ok(json!(1)), spans: vec![span] };
+    let outcome = EvalCallOutcome { spans: vec![span], ..ok(json!(1)) };
     let effects = run.step(2_000, EvalEvent::TaskEnded { case: CaseIndex(0), outcome });
     assert_eq!(words(&effects), ["trace 0"]);
     let rows = written_rows(&effects);

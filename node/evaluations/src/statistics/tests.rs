@@ -172,6 +172,8 @@ fn data_whose_trials_disagree_are_listed_with_the_largest_range_first() {
     assert_eq!((keys, found.disagreeing), (vec!["b", "c", "a"], 3));
     let first = TrialDisagreement { key: "b".into(), trials: 2, low: 0.0, high: 1.0 };
     assert_eq!(found.disagreements[0], first);
+    let metric = statistics(&rows, "metrics.s");
+    assert_eq!((metric.disagreements.len(), metric.disagreeing), (0, 0), "durations always differ");
     let many = |key: usize| [row(0, key, Some(0.0)), row(0, key, Some(1.0))];
     let rows: Vec<ComparedRow> = (0..=DISAGREEMENTS_MAX).flat_map(many).collect();
     let found = statistics(&rows, "s");

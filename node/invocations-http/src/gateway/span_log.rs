@@ -14,7 +14,7 @@ use assay_storage_model::event::SentItem;
 use assay_storage_model::{ObjectKind, OrgId};
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
@@ -63,9 +63,35 @@ pub struct SpanTarget {
     pub identity: SpanIdentity,
     /// Members that are merged into the row.
     propagated: Option<Map<String, Value>>,
+    /// Guard of the writer that waits for this span and those below it.
+    pending: Option<PendingSpan>,
+}
+
+/// Guard that a span holds until its row is written.
+#[derive(Clone, Debug)]
+struct PendingSpan {
+    _guard: mpsc::Sender<()>,
+}
+
+/// Wait for the spans of a target and of all targets that were made of it.
+#[derive(Debug)]
+pub struct PendingSpans(mpsc::Receiver<()>);
+
+impl PendingSpans {
+    /// Waits until the rows are written or given up, for at most `within`. Returns whether the wait ended in time.
+    pub async fn written(mut self, within: Duration) -> bool {
+        // Nothing is sent: the wait ends when the last guard is dropped.
+        timeout(within, self.0.recv()).await.is_ok()
+    }
 }
 
 impl SpanTarget {
+    /// Returns the same target, and a wait for the spans that are made of it.
+    pub fn awaited(self) -> (SpanTarget, PendingSpans) {
+        let (guard, all) = mpsc::channel(1);
+        (SpanTarget { pending: Some(PendingSpan { _guard: guard }), ..self }, PendingSpans(all))
+    }
+
     /// Returns the target that `x-bt-parent` names, or `None` if the header is empty.
     ///
     /// Refuses a target that the caller may not write to.
@@ -94,7 +120,8 @@ impl SpanTarget {
             parent_span_id: parent.span.as_ref().map(|span| span.span_id.clone()),
             span_id,
         };
-        Ok(SpanTarget { kind, object, project: home.project_id, identity, propagated: parent.propagated_event.clone() })
+        let propagated = parent.propagated_event.clone();
+        Ok(SpanTarget { kind, object, project: home.project_id, identity, propagated, pending: None })
     }
 
     /// Returns the target of another span in the same object, whose row has the propagated members.
@@ -106,6 +133,7 @@ impl SpanTarget {
             identity,
             // An exported span must not have an empty event.
             propagated: Some(propagated).filter(|members| !members.is_empty()),
+            pending: self.pending.clone(),
         }
     }
 
@@ -188,7 +216,7 @@ pub fn log_call(
 }
 
 /// Masks the content of a row.
-pub(crate) fn mask(guards: &CallGuards, row: &mut Map<String, Value>) {
+pub fn mask(guards: &CallGuards, row: &mut Map<String, Value>) {
     for name in ["input", "output", "expected", "metadata", "error"] {
         if let Some(logged) = row.get_mut(name) {
             guards.mask_log(logged);
@@ -289,7 +317,7 @@ mod tests {
             parent_span_id: None,
         };
         let (kind, object, project) = (ObjectKind::ProjectLogs, Uuid::from_u128(1), Uuid::from_u128(2));
-        let first = SpanTarget { kind, object, project, identity: identity(), propagated: None };
+        let first = SpanTarget { kind, object, project, identity: identity(), propagated: None, pending: None };
         for propagated in [Map::new(), Map::from_iter([("tags".to_owned(), Value::Null)])] {
             let target = first.another(identity(), propagated.clone());
             let slug = Slug::decode(&target.export().expect("a slug")).expect("a slug that can be read");

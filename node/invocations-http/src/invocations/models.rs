@@ -29,6 +29,7 @@ use crate::gateway::span_log::{log_call, merge};
 /// Error code of the gateway for a secret that the provider refuses.
 const PROVIDER_AUTH: &str = "provider_auth_error";
 const USE_CACHE: &str = "x-bt-use-cache";
+const COST: &str = "x-bt-cost";
 /// Headers of the gateway's response that callers of functions receive.
 const PASSED_HEADERS: [&str; 3] = ["x-bt-cached", "x-bt-used-endpoint", "age"];
 
@@ -93,6 +94,7 @@ pub(super) async fn call(
             request.endpoint_name.clone().or_else(|| is_of_secret.then(|| secret_of(services, &asked)).flatten());
         failure(&error, known.as_deref())
     })?;
+    services.note_cost(conversation.header(COST));
     let passed = PASSED_HEADERS.into_iter().filter_map(|name| Some((name, conversation.header(name)?)));
     services.note_model_headers(passed.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
     Ok(Box::new(GatewayAnswer { conversation, special: HashMap::new(), ready: VecDeque::new() }))

@@ -18,13 +18,13 @@ use tokio::time::timeout;
 const PING_AFTER: Duration = Duration::from_secs(15);
 
 /// Returns the refusal for an invocation error (functions.md 2.5).
-pub(super) fn refusal_of(error: InvokeError) -> Refusal {
+pub fn refusal_of(error: InvokeError) -> Refusal {
     let kind = match error.kind {
         InvokeErrorKind::Invalid => ErrorKind::BadRequest,
         InvokeErrorKind::Forbidden => ErrorKind::Forbidden,
         InvokeErrorKind::NotFound => ErrorKind::NotFound,
         InvokeErrorKind::TooLarge => ErrorKind::TooLarge,
-        InvokeErrorKind::Failed => ErrorKind::Internal,
+        InvokeErrorKind::Failed | InvokeErrorKind::Lost => ErrorKind::Internal,
         InvokeErrorKind::NotServed => ErrorKind::NotImplemented,
         InvokeErrorKind::Upstream => ErrorKind::BadGateway,
         InvokeErrorKind::RateLimited => ErrorKind::Busy,
@@ -187,7 +187,7 @@ mod tests {
             }
             match error {
                 Some(error) => Err(error),
-                None => Ok(InvokeOutcome { value: Value::Null, usage: InvokeUsage::default() }),
+                None => Ok(InvokeOutcome { value: Value::Null, usage: InvokeUsage::default(), notes: None }),
             }
         };
         InvokeStream::begin(running.boxed(), receiver).await
@@ -217,7 +217,7 @@ mod tests {
         let running = async move {
             output.send(InvokeEvent::TextDelta("a".into())).await;
             tokio::time::sleep(Duration::from_secs(40)).await;
-            Ok(InvokeOutcome { value: Value::Null, usage: InvokeUsage::default() })
+            Ok(InvokeOutcome { value: Value::Null, usage: InvokeUsage::default(), notes: None })
         };
         let stream = InvokeStream::begin(running.boxed(), receiver).await.expect("a stream");
         let all = texts(stream).await;
@@ -228,6 +228,7 @@ mod tests {
     fn failures_that_would_repeat_say_so() {
         for (kind, status, is_final) in [
             (InvokeErrorKind::Failed, 500, true),
+            (InvokeErrorKind::Lost, 500, true),
             (InvokeErrorKind::TooLate, 504, true),
             (InvokeErrorKind::Upstream, 502, false),
             (InvokeErrorKind::RateLimited, 429, false),

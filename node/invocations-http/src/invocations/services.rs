@@ -1,6 +1,7 @@
 //! Services for invocations on behalf of their caller: functions, attachments, traces, models and tools.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use assay_node_auth::{Decision, ObjectType, Permission, Target, decide};
@@ -9,12 +10,12 @@ use assay_node_http::requests::caller::{Call, Caller};
 use assay_node_http::requests::wait::Wait;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_invocations::services::{
-    AttachmentReader, CodeCaller, CodeRequest, FunctionSource, ModelAnswer, ModelCaller, ModelRequest, OpenSpan,
-    SpanSink, ToolServers, ToolSession, TraceSource,
+    AttachmentReader, CodeCaller, CodeRequest, CodeValue, FunctionSource, ModelAnswer, ModelCaller, ModelRequest,
+    OpenSpan, SpanSink, ToolServers, ToolSession, TraceSource,
 };
 use assay_node_invocations::{
-    EventOutput, FunctionReference, FunctionVersion, InlineFunction, InvokeError, InvokeErrorKind, InvokedFunction,
-    LogScope, THREAD_MESSAGES_MAX,
+    EventOutput, FunctionReference, FunctionVersion, InvokeError, InvokeErrorKind, InvokedFunction, LogScope,
+    THREAD_MESSAGES_MAX,
 };
 use assay_node_prompts::{AttachmentReference, AttachmentSource, TraceReference};
 use assay_node_query_http::{QueryOptions, rows_of};
@@ -31,7 +32,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{code, mcp, models, spans};
+use super::{code, mcp, models, playground_functions, spans};
 use crate::gateway::guards::CallGuards;
 use crate::gateway::providers::{CallerProviders, providers_of};
 use crate::gateway::span_log::SpanTarget;
@@ -58,24 +59,33 @@ pub struct CallerServices {
     /// Guardrails of the project of execution and of the project that logs the invocation.
     guards: OnceCell<CallGuards>,
     model_headers: Mutex<Vec<(String, String)>>,
+    /// Costs of the model calls so far, in billionths of a US dollar.
+    cost_nano_usd: AtomicU64,
 }
 
 impl CallerServices {
-    pub fn new(call: &Call, project: Option<Uuid>, logged: Option<SpanTarget>) -> CallerServices {
+    /// Returns the services of a request, whose headers control the response cache.
+    pub fn of_request(call: &Call, project: Option<Uuid>, logged: Option<SpanTarget>) -> CallerServices {
         let header =
             |name: &&str| Some(((*name).to_owned(), call.request.headers().get(*name)?.to_str().ok()?.to_owned()));
+        let cache_headers = CACHE_HEADERS.iter().filter_map(header).collect();
+        CallerServices { cache_headers, ..CallerServices::new(call.caller.clone(), project, logged) }
+    }
+
+    pub fn new(caller: Caller, project: Option<Uuid>, logged: Option<SpanTarget>) -> CallerServices {
         let known = OnceLock::new();
         if project.is_some() {
             let _ = known.set(project);
         }
         CallerServices {
-            caller: call.caller.clone(),
-            cache_headers: CACHE_HEADERS.iter().filter_map(header).collect(),
+            caller,
+            cache_headers: Vec::new(),
             project: known,
             logged,
             providers: OnceCell::new(),
             guards: OnceCell::new(),
             model_headers: Mutex::default(),
+            cost_nano_usd: AtomicU64::default(),
         }
     }
 
@@ -102,6 +112,18 @@ impl CallerServices {
 
     pub fn note_model_headers(&self, headers: Vec<(String, String)>) {
         *self.model_headers.lock() = headers;
+    }
+
+    /// Adds the cost of a model call, as its header tells it in US dollars.
+    pub fn note_cost(&self, usd: Option<&str>) {
+        const NANOS_PER_USD: f64 = 1e9;
+        let cost = usd.and_then(|usd| usd.parse::<f64>().ok()).filter(|usd| usd.is_finite() && *usd >= 0.0);
+        self.cost_nano_usd.fetch_add(cost.map_or(0, |usd| (usd * NANOS_PER_USD) as u64), Ordering::Relaxed);
+    }
+
+    /// Returns the costs of the model calls so far, in billionths of a US dollar.
+    pub fn cost_nano_usd(&self) -> u64 {
+        self.cost_nano_usd.load(Ordering::Relaxed)
     }
 
     /// Returns the response headers of the latest model call.
@@ -144,13 +166,17 @@ impl CallerServices {
             FunctionReference::Id(id) => return self.by_id(id, version).await,
             FunctionReference::Global { name, function_type } => return global(name, function_type),
             FunctionReference::Inline(inline) => {
-                if has_code(inline) {
+                if has_code(&inline.function_data, &inline.prompt_data) {
                     self.check_may_define_code()?;
                 }
                 return Ok(InvokedFunction::inline((**inline).clone()));
             }
-            FunctionReference::PromptSession { .. } => {
-                return Err(Refusal::not_found("the row of this playground"));
+            FunctionReference::PromptSession { session_id, row_id } => {
+                let found = playground_functions::function_of(&self.caller, (session_id, row_id), version).await?;
+                if has_code(&found.function_data, &found.prompt_data) {
+                    self.check_may_define_code()?;
+                }
+                return Ok(found);
             }
             FunctionReference::ProjectName { project_name, slug } => pairs(("project_name", project_name), slug),
             FunctionReference::ProjectId { project_id, slug } => pairs(("project_id", project_id), slug),
@@ -164,7 +190,7 @@ impl CallerServices {
     }
 
     /// Refuses code that nobody approved from a caller who may not create functions (F-12).
-    fn check_may_define_code(&self) -> Result<(), Refusal> {
+    pub(super) fn check_may_define_code(&self) -> Result<(), Refusal> {
         let who = &self.caller.principal;
         let target = match self.project() {
             Some(project) => Target::in_project(ObjectType::Prompt, None, project, who.org),
@@ -223,11 +249,11 @@ impl CallerServices {
     }
 }
 
-/// Returns whether a function of a request has code.
-fn has_code(inline: &InlineFunction) -> bool {
-    inline.function_data["type"] == "code"
-        || inline.prompt_data["preprocessor"]["type"] == "inline"
-        || inline.function_data["preprocessor"]["type"] == "inline"
+/// Returns whether a function that is not stored has code.
+fn has_code(function_data: &Value, prompt_data: &Value) -> bool {
+    function_data["type"] == "code"
+        || prompt_data["preprocessor"]["type"] == "inline"
+        || function_data["preprocessor"]["type"] == "inline"
 }
 
 fn global(name: &str, function_type: &str) -> Result<InvokedFunction, Refusal> {
@@ -295,11 +321,10 @@ impl ModelCaller for CallerServices {
 
 impl CodeCaller for CallerServices {
     fn checked_input(&self, function: &InvokedFunction, input: Value) -> Result<Value, InvokeError> {
-        code::check_input(function, &input)?;
-        Ok(input)
+        code::checked_input(function, input)
     }
 
-    fn run_code(&self, request: CodeRequest, output: EventOutput) -> BoxFuture<'_, Result<Value, InvokeError>> {
+    fn run_code(&self, request: CodeRequest, output: EventOutput) -> BoxFuture<'_, Result<CodeValue, InvokeError>> {
         code::run(self, request, output).boxed()
     }
 }

@@ -32,7 +32,13 @@ impl Acknowledged {
                 Some(Acknowledged { xact: *xact, duplicate: false })
             }
             Ok(Outcome::Duplicate { xact }) => Some(Acknowledged { xact: *xact, duplicate: true }),
-            Ok(Outcome::KeyReused { .. } | Outcome::ObjectGone | Outcome::Refused { .. } | Outcome::Catalog(_))
+            Ok(
+                Outcome::KeyReused { .. }
+                | Outcome::ObjectGone
+                | Outcome::Refused { .. }
+                | Outcome::Conflict { .. }
+                | Outcome::Catalog(_),
+            )
             | Err(_) => None,
         }
     }

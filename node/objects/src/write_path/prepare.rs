@@ -1,6 +1,8 @@
 //! Preparation of a client's rows before a write: validation, merging of rows with the same id, and size.
 
-use assay_storage_model::command::{Action, Command, ROWS_PER_WRITE_MAX, RequestId, RowOp, TooLarge, Write};
+use assay_storage_model::command::{
+    Action, Command, ConditionalWrite, ExpectedRow, ROWS_PER_WRITE_MAX, RequestId, RowOp, TooLarge, Write,
+};
 use assay_storage_model::event::{PrepareContext, PreparedRow, SentItem, prepare};
 use assay_storage_model::merge::fold_batch;
 use assay_storage_model::{ObjectKey, Xact};
@@ -24,6 +26,8 @@ pub struct Prepared {
     pub object: ObjectKey,
     pub request: Option<RequestId>,
     pub rows: Vec<PreparedRow>,
+    /// Versions that rows need to have before the write.
+    pub expected: Vec<ExpectedRow>,
     /// Upper bound of the bytes of its command.
     pub bytes: usize,
 }
@@ -52,7 +56,11 @@ impl Prepared {
 
     fn unencoded(&self, assigned: Xact) -> Command<'_> {
         let rows: Vec<RowOp<'_>> = self.rows.iter().map(PreparedRow::as_op).collect();
-        Command::Write(Write { object: self.object, assigned, request: self.request, rows })
+        let write = Write { object: self.object, assigned, request: self.request, rows };
+        match self.expected.is_empty() {
+            true => Command::Write(write),
+            false => Command::ConditionalWrite(ConditionalWrite { write, expected: self.expected.clone() }),
+        }
     }
 }
 
@@ -92,7 +100,7 @@ fn each_prepared(writes: Vec<ObjectWrite>, now_micros: i64) -> Result<Vec<Prepar
             ready.push(row);
         }
         let rows = fold_batch(ready).map_err(refuse)?;
-        let mut write = Prepared { object, request, rows, bytes: 0 };
+        let mut write = Prepared { object, request, rows, expected: Vec::new(), bytes: 0 };
         write.bytes = write.checked_bytes().map_err(too_large)?;
         prepared.push((write, row_ids));
     }

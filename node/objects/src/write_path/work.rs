@@ -26,15 +26,15 @@ pub(crate) struct Encoded {
 impl Encoded {
     /// Decodes a command from a node of this cluster. Refuses commands other than writes.
     pub fn read(command: Bytes) -> Result<Encoded, DecodeError> {
-        match Command::decode(&command)? {
-            Command::Write(write) => Ok(Encoded {
+        match Command::decode(&command)?.into_write() {
+            Some((write, _)) => Ok(Encoded {
                 object: write.object,
                 request: write.request,
                 rows: write.rows.len(),
                 has_merges: write.rows.iter().any(|row| row.action == Action::Merge),
                 command: command.clone(),
             }),
-            _ => Err(DecodeError::Body("not a write".into())),
+            None => Err(DecodeError::Body("not a write".into())),
         }
     }
 }
@@ -80,13 +80,13 @@ impl Work {
     pub fn merged(&self) -> Vec<String> {
         match self {
             Work::Prepared(write) => write.merged().into_iter().map(str::to_owned).collect(),
-            Work::Encoded(write) => match Command::decode(&write.command) {
-                Ok(Command::Write(write)) => {
+            Work::Encoded(write) => match Command::decode(&write.command).ok().and_then(Command::into_write) {
+                Some((write, _)) => {
                     let merges = write.rows.iter().filter(|row| row.action == Action::Merge);
                     merges.map(|row| row.id.to_owned()).collect()
                 }
                 // The command was decoded on arrival.
-                Ok(_) | Err(_) => Vec::new(),
+                None => Vec::new(),
             },
         }
     }

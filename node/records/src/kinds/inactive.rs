@@ -1,5 +1,4 @@
-//! Checks of automations and scores. New ones that this version does not execute are refused; stored ones are shown as
-//! inactive.
+//! Checks of automations. New ones that this version does not execute are refused; stored ones are shown as inactive.
 
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
@@ -20,7 +19,7 @@ const UNCONFIRMED_DAYS_MIN: f64 = 1.0 / 24.0;
 
 /// Returns whether requests of this kind can be refused with 501 as not implemented.
 pub(crate) fn refuses_some(kind: RecordKind) -> bool {
-    [RecordKind::AUTOMATION, RecordKind::PROJECT_SCORE].contains(&kind)
+    kind == RecordKind::AUTOMATION
 }
 
 /// Refuses a rule that deletes rows soon after they are written, unless it is confirmed (G-61).
@@ -46,41 +45,17 @@ pub(super) fn check_automation(checked: &Checked<'_>) -> Result<(), RecordsError
     }
 }
 
-/// Refuses a score that needs online scoring.
-pub(super) fn check_score(checked: &Checked<'_>) -> Result<(), RecordsError> {
-    match scores_online(checked.body) {
-        Some(path) if changes(checked, "config") || changes(checked, "score_type") => Err(RecordsError::NotServed(
-            format!("`{path}`: online scoring is not supported yet, so no rule for it is stored"),
-        )),
-        _ => Ok(()),
-    }
-}
-
 pub(super) fn say_of_automation(object: &mut Body) {
     say(object, event_type(object).is_none_or(|event| event == RETENTION));
 }
 
-pub(super) fn say_of_score(object: &mut Body) {
-    say(object, scores_online(object).is_none());
-}
-
-fn say(object: &mut Body, active: bool) {
+/// Adds the field that tells whether a record is executed.
+pub(super) fn say(object: &mut Body, active: bool) {
     object.insert(STATUS.into(), if active { ACTIVE } else { INACTIVE }.into());
 }
 
 fn event_type(body: &Body) -> Option<&str> {
     body.get("config")?.get("event_type")?.as_str()
-}
-
-/// Returns the path of the field that requests online scoring.
-fn scores_online(body: &Body) -> Option<&'static str> {
-    let of_config = body.get("config").and_then(|config| config.get("online")).is_some_and(|online| !online.is_null());
-    let of_type = body.get("score_type").and_then(Value::as_str) == Some("online");
-    match (of_type, of_config) {
-        (true, _) => Some("score_type"),
-        (false, true) => Some("config.online"),
-        (false, false) => None,
-    }
 }
 
 /// Returns whether the change affects a field. A stored automation can be changed in other fields, such as its name.
@@ -107,7 +82,5 @@ mod tests {
         };
         assert_eq!(status(say_of_automation, json!({"config": {"event_type": "logs"}})), INACTIVE);
         assert_eq!(status(say_of_automation, json!({"config": {"event_type": "retention"}})), ACTIVE);
-        assert_eq!(status(say_of_score, json!({"score_type": "slider", "config": {"online": {}}})), INACTIVE);
-        assert_eq!(status(say_of_score, json!({"score_type": "slider", "config": {"online": null}})), ACTIVE);
     }
 }

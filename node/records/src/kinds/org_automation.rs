@@ -1,9 +1,9 @@
 //! Organization automation: the retention time of rows in all projects without a rule of their own.
 
 use assay_node_shapes::Shape;
+use assay_node_shapes::configurations::RETENTION;
 use assay_storage_model::catalog::RecordKind;
 
-use super::project_automation::RETENTION;
 use super::{NAME, PROSE, inactive};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 

@@ -1,6 +1,7 @@
 //! Project: a group of experiments, datasets and one log. A patch replaces its settings as a whole.
 
 use assay_node_auth::ObjectType;
+use assay_node_shapes::configurations::SAVED_FUNCTION;
 use assay_node_shapes::{Member, Shape};
 use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
@@ -57,26 +58,4 @@ const REMOTE_EVAL_SOURCE: Shape = Shape::Closed(&[
     Member::required("url", LINE),
     Member::optional("name", LINE),
     Member::optional("description", PROSE),
-]);
-
-pub(super) const SAVED_FUNCTION: Shape = Shape::Tagged(
-    "type",
-    &[
-        ("function", &[Member::required("id", LINE), Member::optional("version", LINE)]),
-        ("global", &[Member::required("name", LINE), Member::optional("function_type", FUNCTION_TYPE)]),
-    ],
-);
-
-const FUNCTION_TYPE: Shape = Shape::Word(&[
-    "llm",
-    "scorer",
-    "task",
-    "tool",
-    "custom_view",
-    "preprocessor",
-    "facet",
-    "classifier",
-    "tag",
-    "parameters",
-    "sandbox",
 ]);

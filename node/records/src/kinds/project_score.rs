@@ -1,11 +1,16 @@
 //! Project score: a score that people or scorers give to rows of a project.
 
+use assay_node_online_scoring::{
+    COST_PER_DAY_MAX, RUNS_PER_MINUTE_MAX, changes_rule, check_rule, is_active_rule, is_online_rule,
+};
+use assay_node_shapes::configurations::{SAVED_FUNCTION, SCOPE};
 use assay_node_shapes::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 use assay_storage_model::catalog::RecordKind;
 
-use super::project::SAVED_FUNCTION;
-use super::{LINE, NAME, PROSE, SCOPE, TEXTS, inactive};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
+use super::{LINE, NAME, PROSE, TEXTS, inactive};
+use crate::credentials::check_is_self;
+use crate::error::RecordsError;
+use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 
 pub static PROJECT_SCORE: Kind = Kind {
     name: "project_score",
@@ -30,11 +35,22 @@ pub static PROJECT_SCORE: Kind = Kind {
         ("project_id", Filter::ProjectId),
         ("score_type", Filter::Field("score_type")),
     ],
-    check: Some(inactive::check_score),
+    check: Some(check),
     complete: made_by,
-    join: Some(|_, object| inactive::say_of_score(object)),
+    join: Some(|_, object| inactive::say(object, !is_online_rule(object) || is_active_rule(object))),
     ..Kind::plain(Home::Project, Guard::Project)
 };
+
+/// Checks a rule of online scoring. Its functions run with the rights of the author of its configuration.
+fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
+    if !changes_rule(checked.before, checked.body) && is_online_rule(checked.body) {
+        return Ok(());
+    }
+    if is_online_rule(checked.body) {
+        check_is_self(checked.who)?;
+    }
+    check_rule(checked.body).map_err(|why| RecordsError::BadRequest(why.to_string()))
+}
 
 const ITEMS_MAX: usize = 1000;
 
@@ -68,6 +84,9 @@ const ONLINE: Shape = Shape::Closed(&[
     Member::optional("apply_to_span_names", TEXTS),
     Member::optional("skip_logging", Shape::Bool),
     Member::optional("scope", SCOPE),
+    Member::optional("status", Shape::Word(&["active", "paused"])),
+    Member::optional("max_runs_per_minute", Shape::Whole { min: 1, max: RUNS_PER_MINUTE_MAX as i64 }),
+    Member::optional("max_cost_per_day", Shape::Number { min: 0.0, max: COST_PER_DAY_MAX }),
 ]);
 const CONDITION: Shape = Shape::Closed(&[
     Member::required(

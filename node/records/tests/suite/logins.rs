@@ -21,6 +21,7 @@ fn rules() -> LoginRules {
         origin: "https://assay.example".into(),
         clients: Vec::new(),
         redirect_uris: Vec::new(),
+        is_registration_open: true,
         access_seconds: 600,
         login_seconds: 3600,
     }
@@ -29,6 +30,7 @@ fn rules() -> LoginRules {
 pub(super) fn asked() -> LoginAsked {
     LoginAsked {
         session: None,
+        registered: None,
         client_id: CLI.into(),
         redirect_uri: BACK.into(),
         state: Some("s".into()),

@@ -7,6 +7,7 @@
 //! advance      to u64
 //! raise floor  object 34 bytes, floor u64
 //! drop object  object 34 bytes
+//! conditional  a write, count u32, (row u32, version u64)*
 //! ```
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
@@ -17,8 +18,9 @@ use bincode::{BorrowDecode, Encode};
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    Action, COMMAND_BYTES_MAX, COMMAND_VERSION, Command, DecodeError, ROWS_PER_WRITE_MAX, RowOp, TAG_ADVANCE,
-    TAG_DROP_OBJECT, TAG_RAISE_FLOOR, TAG_WRITE, TooLarge, Write,
+    Action, COMMAND_BYTES_MAX, COMMAND_VERSION, CONDITIONAL_FRAME, Command, ConditionalWrite, DecodeError, ExpectedRow,
+    ROWS_PER_WRITE_MAX, RowOp, TAG_ADVANCE, TAG_CONDITIONAL_WRITE, TAG_DROP_OBJECT, TAG_RAISE_FLOOR, TAG_WRITE,
+    TooLarge, Write,
 };
 use crate::ids::ObjectKey;
 use crate::xact::Xact;
@@ -30,14 +32,17 @@ const CONFIG: Config = bincode::config::standard().with_limit::<COMMAND_BYTES_MA
 const FRAME_BYTES: usize = 2;
 /// More than the fixed parts of a row or of a write's head take.
 const FIXED_BYTES_ROOM: usize = 96;
+/// Bytes of the longest expected row: two numbers with their lengths.
+const EXPECTED_BYTES_MAX: usize = 14;
 
 impl<'a> Command<'a> {
     /// Encodes the command, whatever its size: `check_limits` tells whether it can be decoded again.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes_about());
-        bytes.push(COMMAND_VERSION);
+        bytes.push(if matches!(self, Command::ConditionalWrite(_)) { CONDITIONAL_FRAME } else { COMMAND_VERSION });
         match self {
             Command::Write(write) => put(&mut bytes, TAG_WRITE, write),
+            Command::ConditionalWrite(conditional) => put(&mut bytes, TAG_CONDITIONAL_WRITE, conditional),
             Command::Advance { to } => put(&mut bytes, TAG_ADVANCE, to.0),
             Command::RaiseFloor { object, floor } => put(&mut bytes, TAG_RAISE_FLOOR, (object.to_bytes(), floor.0)),
             Command::DropObject { object } => put(&mut bytes, TAG_DROP_OBJECT, object.to_bytes()),
@@ -52,6 +57,8 @@ impl<'a> Command<'a> {
         let (frame, rest) = bytes.split_first_chunk::<FRAME_BYTES>().ok_or_else(|| body("cut short".to_owned()))?;
         let [version, tag] = *frame;
         match version {
+            CONDITIONAL_FRAME if tag == TAG_CONDITIONAL_WRITE => return Ok(Command::ConditionalWrite(take(rest)?)),
+            CONDITIONAL_FRAME => return Err(DecodeError::Tag(tag)),
             COMMAND_VERSION => {}
             0 => return Err(body("version 0 does not exist".to_owned())),
             newer => return Err(DecodeError::Newer(newer)),
@@ -75,7 +82,9 @@ impl<'a> Command<'a> {
     /// length.
     pub fn with_assigned(bytes: Bytes, assigned: Xact) -> Result<Bytes, DecodeError> {
         let cut_short = || body("a write that is cut short".to_owned());
-        if bytes.get(..FRAME_BYTES) != Some(&[COMMAND_VERSION, TAG_WRITE]) {
+        let frame = bytes.get(..FRAME_BYTES);
+        let is_write = frame == Some(&[COMMAND_VERSION, TAG_WRITE]);
+        if !is_write && frame != Some(&[CONDITIONAL_FRAME, TAG_CONDITIONAL_WRITE]) {
             return Err(body("not a write of this version".to_owned()));
         }
         let from = FRAME_BYTES + ObjectKey::BYTES;
@@ -96,10 +105,9 @@ impl<'a> Command<'a> {
 
     /// Checks that the command may be proposed: a larger one can be encoded, but never decoded.
     pub fn check_limits(&self) -> Result<(), TooLarge> {
-        if let Command::Write(write) = self
-            && write.rows.len() > ROWS_PER_WRITE_MAX
-        {
-            return Err(TooLarge::Rows(write.rows.len()));
+        let rows = self.rows().len();
+        if rows > ROWS_PER_WRITE_MAX {
+            return Err(TooLarge::Rows(rows));
         }
         let bytes = self.bytes_about();
         if bytes > COMMAND_BYTES_MAX { Err(TooLarge::Bytes(bytes)) } else { Ok(()) }
@@ -107,8 +115,16 @@ impl<'a> Command<'a> {
 
     /// Returns an upper bound of the encoding's length, at most some per cent above it.
     pub fn bytes_about(&self) -> usize {
-        let rows = if let Command::Write(write) = self { write.rows.as_slice() } else { &[] };
-        FIXED_BYTES_ROOM + rows.iter().map(RowOp::bytes_about).sum::<usize>()
+        let expected = if let Command::ConditionalWrite(write) = self { write.expected.len() } else { 0 };
+        let rows = self.rows().iter().map(RowOp::bytes_about).sum::<usize>();
+        FIXED_BYTES_ROOM + rows + expected * EXPECTED_BYTES_MAX
+    }
+
+    fn rows(&self) -> &[RowOp<'a>] {
+        match self {
+            Command::Write(write) | Command::ConditionalWrite(ConditionalWrite { write, .. }) => &write.rows,
+            Command::Advance { .. } | Command::RaiseFloor { .. } | Command::DropObject { .. } => &[],
+        }
     }
 }
 
@@ -180,5 +196,34 @@ impl<'de, Context> BorrowDecode<'de, Context> for Write<'de> {
             rows.push(BorrowDecode::borrow_decode(decoder)?);
         }
         Ok(Write { object, assigned, request, rows })
+    }
+}
+
+impl Encode for ConditionalWrite<'_> {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        self.write.encode(encoder)?;
+        let count = u32::try_from(self.expected.len()).map_err(|_| EncodeError::Other("more rows than 32 bits"))?;
+        count.encode(encoder)?;
+        self.expected.iter().try_for_each(|expected| (expected.row, expected.version.0).encode(encoder))
+    }
+}
+
+/// Hand-written, since the number of conditions is checked before memory for them is allocated.
+impl<'de, Context> BorrowDecode<'de, Context> for ConditionalWrite<'de> {
+    fn borrow_decode<D: BorrowDecoder<'de, Context = Context>>(decoder: &mut D) -> Result<Self, BadBody> {
+        let write: Write<'de> = BorrowDecode::borrow_decode(decoder)?;
+        let count: u32 = Decode::decode(decoder)?;
+        if count as usize > write.rows.len() {
+            return Err(BadBody::Other("more conditions than rows"));
+        }
+        let mut expected = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let (row, version): (u32, u64) = Decode::decode(decoder)?;
+            if row as usize >= write.rows.len() {
+                return Err(BadBody::Other("a condition on a row that the write does not have"));
+            }
+            expected.push(ExpectedRow { row, version: Xact(version) });
+        }
+        Ok(ConditionalWrite { write, expected })
     }
 }

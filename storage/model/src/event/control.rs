@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::fields::{flag, id_in};
-use super::{ARRAY_DELETES_MAX, MERGE_PATHS_MAX, Problem};
+use super::{ARRAY_DELETES_MAX, MERGE_PATHS_MAX, Problem, SCORING_STATE};
 use crate::merge::{ArrayDelete, Rules};
 
 #[derive(Debug)]
@@ -50,7 +50,12 @@ fn array_delete(sent: &Map<String, Value>) -> Result<Vec<ArrayDelete>, Problem> 
         };
         Ok(ArrayDelete { path: field_names(path, &format!("{here}.path"))?, delete: delete.clone() })
     });
-    each.collect()
+    // Only the write path changes the state of online scoring.
+    let of_clients = |item: &Result<ArrayDelete, Problem>| {
+        item.as_ref().is_err()
+            || item.as_ref().is_ok_and(|item| item.path.first().is_none_or(|name| name != SCORING_STATE))
+    };
+    each.filter(of_clients).collect()
 }
 
 fn list<'a>(sent: &'a Map<String, Value>, name: &str, max: usize, right: &str) -> Result<&'a [Value], Problem> {

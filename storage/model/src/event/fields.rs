@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{ID_BYTES_MAX, Problem, parse_created};
+use super::{ID_BYTES_MAX, Problem, SCORING_STATE, parse_created};
 use crate::ids::ObjectKind;
 
 /// Metrics that JSON numbers cannot represent, as clients send them.
@@ -128,13 +128,14 @@ fn kind_of(object: ObjectKind, field: &str) -> Option<Kind> {
             "metrics" => Some(Kind::Metrics),
             "context" => Some(Kind::Object),
             "span_attributes" => Some(Kind::SpanAttributes),
+            SCORING_STATE if object == ObjectKind::ProjectLogs => Some(Kind::Object),
+            _ if object == ObjectKind::PlaygroundLogs => defined(field).or_else(|| recorded(field)),
             _ => recorded(field),
         },
         ObjectKind::Dataset => recorded(field),
         ObjectKind::ProjectPrompts => match field {
-            "name" | "slug" | "description" | "function_type" => Some(Kind::Text),
-            "prompt_data" | "function_data" | "function_schema" | "origin" => Some(Kind::Object),
-            _ => None,
+            "origin" => Some(Kind::Object),
+            _ => defined(field),
         },
         ObjectKind::AuditLog => match field {
             "action" | "object_type" | "object_id" | "object_name" | "previous_hash" | "hash" => Some(Kind::Text),
@@ -157,6 +158,15 @@ fn recorded(field: &str) -> Option<Kind> {
         "origin" => Some(Kind::Origin),
         "facets" => Some(Kind::Facets),
         "classifications" => Some(Kind::Classifications),
+        _ => None,
+    }
+}
+
+/// Fields that define a function, in prompts and in rows of playgrounds.
+fn defined(field: &str) -> Option<Kind> {
+    match field {
+        "name" | "slug" | "description" | "function_type" => Some(Kind::Text),
+        "prompt_data" | "function_data" | "function_schema" => Some(Kind::Object),
         _ => None,
     }
 }

@@ -65,6 +65,16 @@ impl SentRow {
         self.put(name.to_owned(), value);
     }
 
+    /// Returns whether a field of any shape is there and is not null.
+    pub fn has_text(&self, name: &str) -> bool {
+        self.text(name).is_some_and(|text| text != b"null")
+    }
+
+    /// Takes a field out, unless it is kept as a text.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        self.fields.shift_remove(name)
+    }
+
     /// The JSON texts of the fields that are kept as such.
     pub fn each_text(&self) -> impl Iterator<Item = &[u8]> {
         self.texts.iter().filter_map(|(_, place)| self.text.get(place.clone()))

@@ -1,7 +1,8 @@
 //! Golden bytes of every command. A failure means that existing logs can no longer be read.
 
 use assay_storage_model::command::{
-    Action, COMMAND_BYTES_MAX, Command, DecodeError, ROWS_PER_WRITE_MAX, RequestId, RowOp, TooLarge, Write,
+    Action, COMMAND_BYTES_MAX, Command, ConditionalWrite, DecodeError, ExpectedRow, ROWS_PER_WRITE_MAX, RequestId,
+    RowOp, TooLarge, Write,
 };
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, Xact};
 use rand::{Rng, RngCore, SeedableRng};
@@ -54,7 +55,19 @@ fn golden() -> Vec<(&'static str, Command<'static>, String)> {
         ("advance", Command::Advance { to: Xact::MAX }, "01 02 fd ffffffffffffe10d".to_owned()),
         ("raise floor", Command::RaiseFloor { object: object(), floor: Xact(300) }, format!("01 03 {OBJECT} fb 2c01")),
         ("drop object", Command::DropObject { object: object() }, format!("01 04 {OBJECT}")),
+        ("conditional write", conditional(), format!("02 05 {OBJECT} 07 00 02 {} 02 00 00 01 fb 2c01", two_deletes())),
     ]
+}
+
+fn conditional() -> Command<'static> {
+    let rows = vec![row("r3", Action::Delete), row("r4", Action::Delete)];
+    let write = Write { object: object(), assigned: Xact(7), request: None, rows };
+    let expected = vec![ExpectedRow { row: 0, version: Xact::ZERO }, ExpectedRow { row: 1, version: Xact(300) }];
+    Command::ConditionalWrite(ConditionalWrite { write, expected })
+}
+
+fn two_deletes() -> &'static str {
+    "02 7233 03 00 00 00 00 027b7d 00 00 02 7234 03 00 00 00 00 027b7d 00 00"
 }
 
 fn from_hex(text: &str) -> Vec<u8> {
@@ -115,7 +128,9 @@ fn garbage_and_flipped_bits_never_panic() {
 
 #[test]
 fn another_version_tag_action_or_kind_is_named() {
-    assert_eq!(Command::decode(&[2, 1]), Err(DecodeError::Newer(2)));
+    assert_eq!(Command::decode(&[3, 1]), Err(DecodeError::Newer(3)));
+    assert_eq!(Command::decode(&[2, 1]), Err(DecodeError::Tag(1)));
+    assert_eq!(Command::decode(&[1, 5]), Err(DecodeError::Tag(5)));
     assert_eq!(Command::decode(&[1, 9]), Err(DecodeError::Tag(9)));
     assert!(matches!(Command::decode(&[0, 1]), Err(DecodeError::Body(_))));
     let mut no_such_kind = Command::DropObject { object: object() }.encode();
@@ -147,6 +162,22 @@ fn a_claimed_count_makes_no_room_before_it_is_checked() {
     bytes.extend(from_hex("fc ffffffff"));
     let refused = Command::decode(&bytes).expect_err("four thousand million rows").to_string();
     assert!(refused.contains("more rows"), "{refused}");
+}
+
+#[test]
+fn a_conditional_write_has_conditions_on_its_own_rows_only() {
+    let Command::ConditionalWrite(good) = conditional() else { panic!("is conditional") };
+    let refused = |expected: Vec<ExpectedRow>| {
+        let bytes = Command::ConditionalWrite(ConditionalWrite { expected, ..good.clone() }).encode();
+        Command::decode(&bytes).expect_err("refused").to_string()
+    };
+    let of = |row| ExpectedRow { row, version: Xact(1) };
+    assert!(refused(vec![of(2)]).contains("a row that the write does not have"));
+    assert!(refused(vec![of(0), of(1), of(1)]).contains("more conditions than rows"));
+    let bytes = bytes::Bytes::from(conditional().encode());
+    let moved = Command::with_assigned(bytes, Xact::new(9, 1)).expect("a write");
+    let (write, expected) = Command::decode(&moved).expect("decodes").into_write().expect("a write");
+    assert_eq!((write.assigned, expected), (Xact::new(9, 1), good.expected));
 }
 
 #[test]

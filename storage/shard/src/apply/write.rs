@@ -7,7 +7,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use ahash::AHashMap;
-use assay_storage_model::command::{Action, Outcome, RowOp, Write};
+use assay_storage_model::command::{Action, ExpectedRow, Outcome, RowOp, Write};
 use assay_storage_model::event::ROW_BYTES_MAX;
 use assay_storage_model::merge::{Effort, fold_within};
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
@@ -29,7 +29,12 @@ struct Change {
     digest: u32,
 }
 
-pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result<Outcome, ShardError> {
+pub(super) fn apply(
+    core: &mut Core,
+    bytes: &Bytes,
+    write: &Write<'_>,
+    expected: &[ExpectedRow],
+) -> Result<Outcome, ShardError> {
     let record = core.objects.read().get(&write.object).cloned().unwrap_or_default();
     if record.dropped {
         return Ok(Outcome::ObjectGone);
@@ -40,6 +45,9 @@ pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result
             Some(PriorRequest::Other(xact)) => return Ok(Outcome::KeyReused { xact }),
             None => {}
         }
+    }
+    if let Some(row) = unexpected(core, write, expected)? {
+        return Ok(Outcome::Conflict { row });
     }
     let mut folds = match folds(core, bytes, write)? {
         Ok(folds) => folds,
@@ -79,6 +87,18 @@ pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result
         record.digest = change.digest;
     });
     Ok(Outcome::Written { xact })
+}
+
+/// Returns the first row whose live version is not the expected one.
+fn unexpected(core: &Core, write: &Write<'_>, expected: &[ExpectedRow]) -> Result<Option<u32>, ShardError> {
+    for condition in expected {
+        let Some(op) = write.rows.get(condition.row as usize) else { return Ok(Some(condition.row)) };
+        let found = core.current(&write.object, op.id)?.map_or(Xact::ZERO, |current| current.xact);
+        if found != condition.version {
+            return Ok(Some(condition.row));
+        }
+    }
+    Ok(None)
 }
 
 /// Comments on each target of a write. They are looked up once per target, because one write may hold thousands of

@@ -1,19 +1,15 @@
 //! Environment variables of code functions (functions.md 5.5).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use assay_node_http::requests::caller::Caller;
 use assay_node_http::responses::refusal::Refusal;
-use assay_node_identity::InvocationCredential;
-use assay_node_invocations::{InvokeError, InvokedFunction};
+use assay_node_invocations::InvokeError;
 use assay_node_records::{ListRequest, RecordsError, kinds, mechanism};
 use uuid::Uuid;
 
-use super::super::services::{CallerServices, error_of};
-use super::id_of;
+use super::super::services::error_of;
 
-/// Time that a credential lives beyond the longest call.
-pub(super) const CREDENTIAL_MARGIN: Duration = Duration::from_secs(60);
 /// Category of variables for code.
 const FOR_CODE: &str = "env_var";
 /// Path of the AI gateway below the origin of the API.
@@ -25,24 +21,22 @@ const API_VARIABLES: [&str; 3] = ["BRAINTRUST_API_URL", "BRAINTRUST_APP_URL", "B
 ///
 /// The narrower ones win. Keys of model providers are not given to code.
 pub(super) async fn variables(
-    services: &CallerServices,
-    function: &InvokedFunction,
+    caller: &Caller,
+    project: Option<Uuid>,
+    function: Option<Uuid>,
 ) -> Result<BTreeMap<String, String>, InvokeError> {
-    let organization = Some(services.caller().principal.org.0);
-    let owners = [("organization", organization), ("project", services.project()), ("function", id_of(function))];
+    let organization = Some(caller.principal.org.0);
+    let owners = [("organization", organization), ("project", project), ("function", function)];
     let mut variables = BTreeMap::new();
     for (object_type, id) in owners.into_iter().filter_map(|(object_type, id)| Some((object_type, id?))) {
-        let found = variables_of(services, (object_type, id)).await;
+        let found = variables_of(caller, (object_type, id)).await;
         variables.extend(found.map_err(|why| error_of(Refusal::from(why)))?);
     }
     Ok(variables)
 }
 
-async fn variables_of(
-    services: &CallerServices,
-    (object_type, id): (&str, Uuid),
-) -> Result<Vec<(String, String)>, RecordsError> {
-    let (records, who) = (&services.caller().edge.records, &services.caller().principal);
+async fn variables_of(caller: &Caller, (object_type, id): (&str, Uuid)) -> Result<Vec<(String, String)>, RecordsError> {
+    let (records, who) = (&caller.edge.records, &caller.principal);
     let filters = vec![("object_type".into(), object_type.into()), ("object_id".into(), id.to_string())];
     let listed = records.listed(who, &kinds::ENV_VAR, &ListRequest { filters, ..ListRequest::default() }).await?;
     let mut found = Vec::with_capacity(listed.len());
@@ -58,18 +52,16 @@ async fn variables_of(
     Ok(found)
 }
 
-/// Returns the variables of one call: the credential, and the addresses of this cluster.
+/// Returns the variables with the addresses of this cluster, and the names of those that hold the worker's secret.
 ///
 /// Variables of the user about a model provider win, so that a function may use its own key.
-pub(super) fn of_call(
-    services: &CallerServices,
-    credential: &InvocationCredential,
+pub(super) fn of_cluster(
+    caller: &Caller,
     users: &BTreeMap<String, String>,
-) -> BTreeMap<String, String> {
-    let caller = services.caller();
+) -> (BTreeMap<String, String>, Vec<&'static str>) {
     let mut variables = BTreeMap::new();
+    let mut secret_names = vec!["BRAINTRUST_API_KEY"];
     let mut set = |name: &str, value: &str| drop(variables.insert(name.to_owned(), value.to_owned()));
-    set("BRAINTRUST_API_KEY", credential.secret.expose());
     set("BRAINTRUST_ORG_NAME", &caller.principal.org_name);
     if let Some(origin) = caller.edge.code.own.url() {
         let gateway = format!("{origin}{GATEWAY_PATH}");
@@ -78,9 +70,9 @@ pub(super) fn of_call(
         }
         set("BRAINTRUST_AI_GATEWAY_URL", &gateway);
         if !users.contains_key("OPENAI_API_KEY") && !users.contains_key("OPENAI_BASE_URL") {
-            set("OPENAI_API_KEY", credential.secret.expose());
+            secret_names.push("OPENAI_API_KEY");
             set("OPENAI_BASE_URL", &gateway);
         }
     }
-    variables
+    (variables, secret_names)
 }

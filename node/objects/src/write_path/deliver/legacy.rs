@@ -45,7 +45,9 @@ fn to_legacy(outcome: WriteOutcome) -> LegacyOutcome {
         Ok(Outcome::ObjectGone) => LegacyOutcome::Gone,
         Ok(Outcome::KeyReused { xact }) => LegacyOutcome::KeyReused { xact },
         Ok(Outcome::Refused { row, reason }) => LegacyOutcome::Row { row, problem: reason },
-        Ok(other @ Outcome::Catalog(_)) => LegacyOutcome::Unknown(format!("unexpected outcome of a write: {other:?}")),
+        Ok(other @ (Outcome::Catalog(_) | Outcome::Conflict { .. })) => {
+            LegacyOutcome::Unknown(format!("unexpected outcome of a write: {other:?}"))
+        }
         Err(WriteFailure::Unknown { why }) => LegacyOutcome::Unknown(why),
         Err(WriteFailure::NotWritten(why)) => match why {
             NotWritten::NotLeader => LegacyOutcome::NotLeader,

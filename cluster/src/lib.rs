@@ -26,6 +26,7 @@
 //! Concurrently, reconcilers move the actual state to the wanted state (`maintenance::reconcile`). Each one compares
 //! the two states and makes one step.
 
+mod archive;
 mod certificates;
 mod config;
 mod error;
@@ -57,6 +58,7 @@ use assay_storage_shard::Shard;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+pub use archive::LogStatus;
 pub use assay_cluster_directory::starts;
 pub use assay_cluster_directory::{
     FORMAT_VERSION, Format, HomeError, Lock, NodeFile, read_format, read_node, read_replicas,
@@ -66,8 +68,8 @@ pub use assay_cluster_network::{
     Service, ServiceNames, StreamService,
 };
 pub use assay_cluster_raft::{
-    BadTiming, Counts, FenceError, GroupStatus, OnFatal, Pending, SealError, Timing, contradiction_in,
-    install_abort_hook,
+    AppliedContent, AppliedEntries, AppliedEntry, BadTiming, Counts, ExportFile, FenceError, GroupStatus, OnFatal,
+    Pending, SealError, Timing, contradiction_in, install_abort_hook,
 };
 pub use assay_cluster_replicas::UpkeepCounts;
 pub use assay_cluster_transport::{CallFaults, FaultInjector, PeerCounts};
@@ -83,6 +85,7 @@ pub use maintenance::reconcile::PeersTime;
 pub use membership::join::{JoinError, Joined, is_token, join};
 pub use membership::operations::OperateError;
 pub use membership::recovery::{Recovery, recover, recovery};
+pub use membership::restore::{RestoredGroup, RestoredIdentity, RestoredNode};
 pub use monitoring::catalog_contact::CATALOG_SILENCE_MAX;
 pub use monitoring::readings::{GroupReading, LogSyncs};
 pub use monitoring::status::{ClusterStatus, GroupReport, NodeFacts, NodeReport, ReplicaReport, Role};

@@ -60,11 +60,18 @@ pub enum Feature {
     WriteOutcomes,
     /// Responding to queries of other nodes with a stream of columns.
     ResultStreams,
+    /// Applying writes that are conditional on the versions of rows.
+    ConditionalWrites,
 }
 
 impl Feature {
-    pub const ALL: [Feature; 4] =
-        [Feature::WrappedKeys, Feature::Principals, Feature::WriteOutcomes, Feature::ResultStreams];
+    pub const ALL: [Feature; 5] = [
+        Feature::WrappedKeys,
+        Feature::Principals,
+        Feature::WriteOutcomes,
+        Feature::ResultStreams,
+        Feature::ConditionalWrites,
+    ];
 
     /// Returns the name. Frozen: it is stored in the records of nodes.
     pub fn name(self) -> &'static str {
@@ -73,6 +80,7 @@ impl Feature {
             Feature::Principals => "principals",
             Feature::WriteOutcomes => "write-outcomes",
             Feature::ResultStreams => "result-streams",
+            Feature::ConditionalWrites => "conditional-writes",
         }
     }
 }

@@ -166,6 +166,14 @@ impl Group {
         &self.shared.raft
     }
 
+    pub(crate) fn log(&self) -> &LogStore {
+        &self.shared.log
+    }
+
+    pub(crate) fn nearer(&self) -> &parking_lot::Mutex<Nearer> {
+        &self.shared.nearer
+    }
+
     pub(crate) fn gate(&self) -> &RwLock<()> {
         &self.shared.proposer.gate
     }
@@ -310,7 +318,9 @@ impl Group {
     pub async fn purge(&self, keep: LogRetention) -> Result<(), SealError> {
         let Some(sealed) = self.shared.machine.sealed().position else { return Ok(()) };
         let few = if keep == LogRetention::Some && !self.is_alone() { ENTRIES_KEPT } else { 0 };
-        let needed = if keep == LogRetention::Nothing { None } else { self.needed_behind() };
+        // Released before the members are asked, which take the same lock.
+        let archived = self.nearer().lock().archived();
+        let needed = keep.needed(|| self.needed_behind(), archived);
         let Some(up_to) = sealed.index.checked_sub(few) else { return Ok(()) };
         let up_to = needed.map_or(up_to, |needed| needed.min(up_to));
         let purged = self.shared.raft.trigger().purge_log(up_to).await;
@@ -333,7 +343,8 @@ impl Group {
     /// Returns whether sealed entries are kept in the log for other members that need them.
     pub fn keeps_needed(&self) -> bool {
         let sealed = self.shared.machine.sealed().position.map_or(0, |position| position.index);
-        self.sealed_in_log() > 0 && self.needed_behind().is_some_and(|needed| needed < sealed)
+        self.sealed_in_log() > 0
+            && self.needed_behind().into_iter().chain(self.nearer().lock().archived()).any(|needed| needed < sealed)
     }
 
     /// Returns the number of members in the group, or `None` if consensus has stopped. Asks consensus itself, because

@@ -44,6 +44,7 @@ pub use error::{FenceError, SealError};
 pub use fatal::{OnFatal, install_abort_hook};
 pub use group::{Group, GroupConfig, NodeParts, PROPOSALS_IN_FLIGHT_MAX};
 pub use leadership::handover::{HandOverError, Impairment};
+pub use log::applied_entries::{AppliedContent, AppliedEntries, AppliedEntry};
 pub use log::entry_cache::{CacheBudget, ENTRY_CACHE_BYTES_MAX};
 pub use log::purge_retention::LogRetention;
 pub use log::recorded_group::RecordedGroup;

@@ -1,5 +1,6 @@
 //! The log of a group: its encoding on disk, the adapter to openraft, and retention at a purge.
 
+pub(crate) mod applied_entries;
 pub(crate) mod encoding;
 pub(crate) mod entry_cache;
 pub(crate) mod journal;

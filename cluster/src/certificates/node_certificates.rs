@@ -41,6 +41,7 @@ use crate::maintenance::reconcile::{
     PlacementService, QUARANTINE, QuarantineService, SPARE, SpareService,
 };
 use crate::membership::join::JoinService;
+use crate::membership::recovery::is_restoring;
 use crate::membership::unknown_nodes::{VOUCH, VoucherService};
 use crate::monitoring::status::{ReportService, STATUS};
 use crate::routing::{PROPOSE, ProposeService};
@@ -343,7 +344,8 @@ impl Shared {
     /// Starts the transport for other nodes if it does not run yet. Requires an address and a certificate.
     pub async fn open_network(self: &Arc<Self>) -> Result<(), OpenError> {
         let Some(peer) = &self.config.peer else { return Ok(()) };
-        if self.net.transport().is_some() {
+        // A restored node gets an authority of its own first.
+        if self.net.transport().is_some() || is_restoring(&self.config)? {
             return Ok(());
         }
         let Some(identity) = self.identity()? else { return Ok(()) };

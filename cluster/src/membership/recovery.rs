@@ -24,25 +24,29 @@ use assay_storage_catalog::{Catalog, CatalogConfig};
 use assay_storage_disk::SharedDisk;
 use assay_storage_log::{Log, LogConfig};
 use assay_storage_model::catalog::{
-    CatalogCommand, CatalogOutcome, ChangeReplicas, Expect, GiveIds, IDS_GIVEN_MAX, Replica,
+    CatalogCommand, CatalogOutcome, ChangeReplicas, DeleteRecord, Expect, GiveIds, IDS_GIVEN_MAX, Replica,
 };
 use assay_storage_model::{Applied, GroupId, LogPosition, NodeId, ReplicaId, ShardId};
 use serde::Serialize;
 
 use crate::Shared;
-use crate::certificates::node_certificates::now_micros;
+use crate::certificates::node_certificates::{now_micros, record_of};
 use crate::config::ClusterConfig;
 use crate::error::OpenError;
 use crate::replica_lifecycle::open_shard;
 use crate::startup::kept_replicas;
 
 const RECOVERING: &str = "RECOVERING";
+/// Contents of the marker.
+const RECOVERS: &[u8] = b"the next start finishes a recovery\n";
+const RESTORES: &[u8] = b"the next start finishes a restore\n";
+const MARKER_BYTES_MAX: u64 = 256;
 /// Number of node and replica numbers that are skipped, because the lost nodes may have assigned them.
 ///
 /// Each joining node takes one of each, and each placed replica takes one. Assigning that many takes hours of moves, or
 /// a dozen refills of the largest cluster (256 shards with three replicas), all without contact to this node. The skip
 /// is stored as a floor, so it costs nothing.
-const NUMBERS_SKIPPED: u64 = 10_000;
+pub(crate) const NUMBERS_SKIPPED: u64 = 10_000;
 const _: () = assert!(NUMBERS_SKIPPED <= IDS_GIVEN_MAX as u64, "given out with one command");
 
 /// Effects of a recovery.
@@ -204,8 +208,7 @@ pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
         forced.push((replica.group, planned.map_err(OpenError::io(format!("group {}", replica.group)))?));
     }
     let marker = node_files.dir.join(RECOVERING);
-    let written =
-        assay_storage_disk::replace_whole(&*node_files.disk, &marker, b"the next start finishes a recovery\n");
+    let written = assay_storage_disk::replace_whole(&*node_files.disk, &marker, RECOVERS);
     written.map_err(OpenError::io(format!("writing {}", marker.display())))?;
     // If the process ends here, a replica with a new number and an old log is no member of its group and stays idle.
     node_files.set_replicas(&kept)?;
@@ -225,6 +228,24 @@ pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
 fn is_recovering(config: &ClusterConfig) -> Result<bool, OpenError> {
     let marker = config.data_dir.join(RECOVERING);
     config.disk.exists(&marker).map_err(OpenError::io(format!("looking for {}", marker.display())))
+}
+
+/// Marks a restored directory, whose first start removes the nodes and the authority of the old cluster. Blocking.
+pub(crate) fn write_restoring(node_files: &NodeFiles) -> Result<(), OpenError> {
+    let marker = node_files.dir.join(RECOVERING);
+    let written = assay_storage_disk::replace_whole(&*node_files.disk, &marker, RESTORES);
+    written.map_err(OpenError::io(format!("writing {}", marker.display())))
+}
+
+/// Returns whether the directory was restored and still has the authority of the old cluster.
+pub(crate) fn is_restoring(config: &ClusterConfig) -> Result<bool, OpenError> {
+    Ok(is_recovering(config)? && marker_text(config)? == RESTORES)
+}
+
+fn marker_text(config: &ClusterConfig) -> Result<Vec<u8>, OpenError> {
+    let marker = config.data_dir.join(RECOVERING);
+    let text = assay_storage_disk::read_whole(&*config.disk, &marker, MARKER_BYTES_MAX);
+    text.map_err(OpenError::io(format!("reading {}", marker.display())))
 }
 
 /// Returns an error if a recovery was interrupted, because some groups still wait for the lost nodes. Blocking.
@@ -279,7 +300,26 @@ impl Shared {
             }
         }
         let marker = self.config.data_dir.join(RECOVERING);
+        if is_restoring(&self.config)? {
+            self.delete_authority().await?;
+        }
         self.config.disk.remove(&marker).map_err(OpenError::io(format!("removing {}", marker.display())))
+    }
+
+    /// Deletes the authority of the old cluster, whose nodes must not trust this one. The start then makes another.
+    async fn delete_authority(self: &Arc<Self>) -> Result<(), OpenError> {
+        let record = match record_of(&self.catalog.read()) {
+            Ok((_, record)) => record,
+            Err(_) => return Ok(()),
+        };
+        let expect = Expect::Revision(record.revision);
+        let delete = CatalogCommand::Delete(DeleteRecord { kind: record.kind, id: record.id, expect });
+        let outcome = self.change(delete).await.map_err(failed)?;
+        if !matches!(outcome, CatalogOutcome::Deleted { .. }) {
+            return Err(answered(&outcome));
+        }
+        tracing::info!("the restored node gets a certificate authority of its own");
+        Ok(())
     }
 
     /// Skips the numbers that the lost nodes may have assigned, and excludes nodes with these numbers.

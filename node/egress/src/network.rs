@@ -136,6 +136,10 @@ impl PortRange {
     /// Range of all ports.
     pub const ALL: PortRange = PortRange { first: 1, last: u16::MAX };
 
+    pub fn single(port: u16) -> PortRange {
+        PortRange { first: port, last: port }
+    }
+
     pub fn contains(self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)
     }

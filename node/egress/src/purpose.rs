@@ -14,6 +14,10 @@ pub enum EgressPurpose {
     Media,
     /// Connections of code functions.
     Functions,
+    /// Servers of remote evaluations.
+    Evals,
+    /// Object stores of backups.
+    Backups,
 }
 
 impl EgressPurpose {
@@ -25,6 +29,8 @@ impl EgressPurpose {
             EgressPurpose::Mcp => "mcp",
             EgressPurpose::Media => "media",
             EgressPurpose::Functions => "functions",
+            EgressPurpose::Evals => "evals",
+            EgressPurpose::Backups => "backups",
         }
     }
 }

@@ -107,6 +107,7 @@ fn an_entry_is_for_its_purposes_only() {
         (EgressPurpose::Webhooks, false),
         (EgressPurpose::Mcp, false),
         (EgressPurpose::Media, false),
+        (EgressPurpose::Evals, false),
     ] {
         assert_eq!(policy.check(purpose, &url, &[]).is_ok(), is_allowed, "{purpose}");
     }

@@ -133,6 +133,12 @@ impl LogStore {
         self.shared.kept.lock().first
     }
 
+    /// Returns entries of a range that the log has, from its first one on. Stops at about this many bytes.
+    pub async fn entries(&self, start: u64, end: u64, bytes_max: usize) -> io::Result<Vec<EntryOf>> {
+        let (start, end) = self.present(start..end);
+        if start >= end { Ok(Vec::new()) } else { self.read(start, end, bytes_max).await }
+    }
+
     /// Reports the blobs that entries name. Sealed entries count too, because other members may request them.
     pub async fn note_blobs(&self) -> io::Result<()> {
         let (mut start, end) = self.present(..);

@@ -5,6 +5,7 @@
 //! K1: a purge keeps everything behind the position of a snapshot that is being sent or was just sent.
 //! K2: a purge keeps entries that a member lacks while that member advances.
 //! K3: nothing is kept for a member that is silent or stalled. It gets a snapshot when it returns.
+//! K4: a purge keeps entries that an archive outside of the cluster has not stored, unless the log is too large.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,27 +22,52 @@ const STANDS_STILL_AFTER: Duration = Duration::from_secs(10);
 pub enum LogRetention {
     /// Entries that members need, and a few for members with a short absence.
     Some,
-    /// Only entries that members need.
+    /// Only entries that members or an archive need.
     Needed,
+    /// Only entries that an archive needs.
+    Archive,
     /// Nothing, for a log that has become too large.
     Nothing,
 }
 
-/// Positions of the other members, with the time of their last progress.
+impl LogRetention {
+    /// Returns the last entry that nobody needs, of those that this keeps entries for. `None` if all may be purged.
+    pub(crate) fn needed(self, members: impl FnOnce() -> Option<u64>, archived: Option<u64>) -> Option<u64> {
+        match self {
+            LogRetention::Some | LogRetention::Needed => members().into_iter().chain(archived).min(),
+            LogRetention::Archive => archived,
+            LogRetention::Nothing => None,
+        }
+    }
+}
+
+/// Positions of the other members with the time of their last progress, and the position of an archive.
 #[derive(Debug, Default)]
-pub(crate) struct Nearer(BTreeMap<Replica, (u64, Instant)>);
+pub(crate) struct Nearer {
+    members: BTreeMap<Replica, (u64, Instant)>,
+    /// Last index that the archive has, if there is an archive.
+    archived: Option<u64>,
+}
 
 impl Nearer {
+    pub fn set_archived(&mut self, index: Option<u64>) {
+        self.archived = index;
+    }
+
+    pub fn archived(&self) -> Option<u64> {
+        self.archived
+    }
+
     /// Returns the last entry that all advancing members have, or `None` if all others are stalled.
     pub fn look(&mut self, matched: &[(Replica, u64)], now: Instant) -> Option<u64> {
-        self.0.retain(|replica, _| matched.iter().any(|(other, _)| other == replica));
+        self.members.retain(|replica, _| matched.iter().any(|(other, _)| other == replica));
         for (replica, index) in matched {
-            let known = self.0.entry(*replica).or_insert((*index, now));
+            let known = self.members.entry(*replica).or_insert((*index, now));
             if known.0 != *index {
                 *known = (*index, now);
             }
         }
-        let coming = self.0.values().filter(|(_, since)| now - *since < STANDS_STILL_AFTER);
+        let coming = self.members.values().filter(|(_, since)| now - *since < STANDS_STILL_AFTER);
         coming.map(|(index, _)| *index).min()
     }
 }

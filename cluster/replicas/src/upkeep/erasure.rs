@@ -112,8 +112,12 @@ async fn purge(replicas: &Replicas, id: GroupId) -> Result<(), String> {
     let Some(group) = replicas.group(id) else { return Ok(()) };
     group.seal().await.map_err(|why| why.to_string())?;
     let until = Instant::now() + PURGED_WITHIN;
+    // An archive stores the rest within seconds, and would have a gap otherwise.
+    let archived_until = Instant::now() + PURGED_WITHIN / 2;
     loop {
-        group.purge(LogRetention::Nothing).await.map_err(|why| why.to_string())?;
+        let waits = Instant::now() < archived_until;
+        let keep = if waits { LogRetention::Archive } else { LogRetention::Nothing };
+        group.purge(keep).await.map_err(|why| why.to_string())?;
         if group.sealed_in_log() == 0 {
             return Ok(());
         }

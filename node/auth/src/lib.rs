@@ -17,6 +17,7 @@ mod download;
 mod explanation;
 mod jwt;
 mod login;
+mod login_clients;
 mod objects;
 mod rights;
 #[cfg(test)]
@@ -37,10 +38,11 @@ pub use jwt::{
     IdTokenClaims, JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt,
 };
 pub use login::{
-    AccessClaims, AskedTicket, CodeTicket, LOGIN_SECRET_BYTES, LoginAsked, LoginKey, LoginKeySource, LoginRules,
-    PendingLogin, RefreshTicket, SetupTicket, TICKET_NONCE_BYTES, Ticket, TicketCipher, basic_credential, challenge_of,
-    form_encoded, is_pkce_text, new_login_secret, proves,
+    AccessClaims, AskedTicket, CodeTicket, LOGIN_SECRET_BYTES, LoginAsked, LoginKey, LoginKeySource, PendingLogin,
+    RefreshTicket, SetupTicket, TICKET_NONCE_BYTES, Ticket, TicketCipher, basic_credential, challenge_of, form_encoded,
+    is_pkce_text, new_login_secret, proves,
 };
+pub use login_clients::{ClientTicket, LoginClient, LoginRules};
 pub use objects::{ObjectType, Permission, Target};
 pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};
 pub use secret::{

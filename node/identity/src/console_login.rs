@@ -36,6 +36,7 @@ impl Identity {
             challenge: challenge_of(&verifier),
             scope: SCOPE.to_owned(),
             session: None,
+            registered: None,
         };
         Ok(StartedConsoleLogin { started: self.begin_login(asked)?, verifier: Secret::new(verifier) })
     }

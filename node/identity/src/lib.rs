@@ -6,6 +6,7 @@
 //! | `authentication` | resolution of an API key, a token or a JWT to a principal |
 //! | `jwts`, `jwt_issuer`, `jwt_keys` | JWTs of a trusted issuer, and the sources of its keys |
 //! | `logins`, `setup` | logins of people by OAuth 2.1, and authorization of programs by a person |
+//! | `login_clients` | clients of logins that register themselves |
 //! | `provider`, `oidc`, `outward` | the OpenID provider that identifies people, and requests to it |
 //! | `refreshed` | cached value of a slow source, whose fetch readers share |
 //! | `members`, `invitations`, `service_accounts` | membership of organizations, and its changes |
@@ -30,6 +31,7 @@ mod invocation_credentials;
 mod jwt_issuer;
 mod jwt_keys;
 mod jwts;
+mod login_clients;
 mod logins;
 mod members;
 mod oidc;
@@ -56,10 +58,11 @@ pub use console_login::{CONSOLE_CALLBACK, StartedConsoleLogin};
 pub use console_sessions::{ConsoleSessionTimes, OpenedConsoleSession, RenewedConsoleSession, is_login};
 pub use downloads::DOWNLOAD_SECONDS;
 pub use invitations::{InvitationReply, Invitations, PendingInvitation};
-pub use invocation_credentials::{InvocationCredential, InvocationCredentials, InvocationGrant};
+pub use invocation_credentials::{CredentialLoan, InvocationCredentials, InvocationGrant, WorkerCredential};
 pub use jwt_issuer::{JwtConfig, TrustedIssuer, open_issuer};
 pub use jwt_keys::KeySource;
 pub use jwts::Jwts;
+pub use login_clients::RegisteredClient;
 pub use logins::{GrantRefusal, LoginTokens, StartedLogin};
 pub use members::MEMBERS_AT_ONCE_MAX;
 pub use oidc::{CLIENT_SECRET_VARIABLE, OidcConfig, OpenId, open_provider};

@@ -174,7 +174,10 @@ impl Identity {
         let told: String = who.email.chars().take(EMAIL_LETTERS_TOLD).collect();
         let user = self.catalog.peek(|view| person(view, &who.email).map(|user| user.id));
         let standing = user.map(|user| self.catalog.peek(|view| by_login(view, login, user))).transpose()?;
-        let details = json!({"client_id": asked.client_id, "scope": asked.scope});
+        let mut details = json!({"client_id": asked.client_id, "scope": asked.scope});
+        if let Some(name) = &asked.registered {
+            details["client_name"] = name.as_str().into();
+        }
         match (user, standing.filter(|orgs| !orgs.is_empty())) {
             (Some(user), Some(orgs)) if who.is_verified => {
                 for there in orgs {

@@ -58,6 +58,9 @@ pub struct OidcConfig {
     /// Addresses that browsers may be sent to, beside `http://127.0.0.1:<port>/callback` (also `[::1]` and
     /// `localhost`).
     pub redirect_uris: Vec<String>,
+    /// Whether programs may register themselves, as coding agents do. People then confirm the program at each login. It
+    /// has no effect if `clients` lists any.
+    pub client_registration: bool,
     /// Lifetime of an access token.
     pub access_seconds: u64,
     /// Lifetime of a login, after which the person has to log in again.
@@ -74,6 +77,7 @@ impl Default for OidcConfig {
             ca: None,
             clients: Vec::new(),
             redirect_uris: Vec::new(),
+            client_registration: true,
             access_seconds: 600,
             login_seconds: 30 * 24 * 3600,
         }
@@ -168,6 +172,7 @@ pub fn open_provider(
         origin: origin.to_owned(),
         clients: config.clients.clone(),
         redirect_uris: config.redirect_uris.clone(),
+        is_registration_open: config.client_registration,
         access_seconds: i64::try_from(config.access_seconds)?,
         login_seconds: i64::try_from(config.login_seconds)?,
     };

@@ -2,15 +2,22 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use assay_node_auth::{IdTokenClaims, PendingLogin};
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use crate::logins::StartedLogin;
 
 /// Upper bound of concurrent login requests. Anybody can send them, and some wait for the provider.
 const LOGIN_REQUESTS_AT_ONCE_MAX: usize = 64;
+/// Upper bound of the registrations of clients in one window. Anybody can send them.
+const REGISTRATIONS_MAX: u32 = 60;
+/// Window of that bound.
+const REGISTRATIONS_WINDOW: Duration = Duration::from_secs(60);
 
 /// OpenID provider, which identifies people.
 pub trait Provider: Send + Sync {
@@ -38,6 +45,14 @@ pub enum ProviderRefusal {
 pub struct LoginGate {
     pub provider: Arc<dyn Provider>,
     places: Arc<Semaphore>,
+    registrations: Mutex<RegistrationWindow>,
+}
+
+/// Registrations since the start of a window.
+#[derive(Debug)]
+struct RegistrationWindow {
+    start: Instant,
+    count: u32,
 }
 
 impl fmt::Debug for LoginGate {
@@ -54,7 +69,18 @@ pub struct LoginPermit {
 
 impl LoginGate {
     pub fn new(provider: Arc<dyn Provider>) -> LoginGate {
-        LoginGate { provider, places: Arc::new(Semaphore::new(LOGIN_REQUESTS_AT_ONCE_MAX)) }
+        let registrations = Mutex::new(RegistrationWindow { start: Instant::now(), count: 0 });
+        LoginGate { provider, places: Arc::new(Semaphore::new(LOGIN_REQUESTS_AT_ONCE_MAX)), registrations }
+    }
+
+    /// Counts a registration of a client, and returns whether it is within the limit.
+    pub fn admits_registration(&self) -> bool {
+        let mut window = self.registrations.lock();
+        if window.start.elapsed() >= REGISTRATIONS_WINDOW {
+            *window = RegistrationWindow { start: Instant::now(), count: 0 };
+        }
+        window.count = window.count.saturating_add(1);
+        window.count <= REGISTRATIONS_MAX
     }
 
     /// Returns a permit for one request; `None` if the limit is reached.
@@ -77,6 +103,15 @@ mod tests {
         fn identify(&self, _: String, _: PendingLogin) -> BoxFuture<'static, Result<IdTokenClaims, ProviderRefusal>> {
             Box::pin(async { Err(ProviderRefusal::Unavailable("nobody is there".into())) })
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_clients_register_in_a_minute() {
+        let gate = LoginGate::new(Arc::new(Nobody));
+        assert!((0..REGISTRATIONS_MAX).all(|_| gate.admits_registration()));
+        assert!(!gate.admits_registration());
+        tokio::time::advance(REGISTRATIONS_WINDOW).await;
+        assert!(gate.admits_registration());
     }
 
     #[test]

@@ -1,7 +1,28 @@
 // How the console is built, tested and served while it is being worked on.
+import { createHash } from "node:crypto";
+import { relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 const node = process.env["ASSAY_URL"] ?? "http://127.0.0.1:8000";
+
+const root = fileURLToPath(new URL(".", import.meta.url));
+
+/** The file of each suffix of class names. */
+const suffixes = new Map<string, string>();
+
+/**
+ * The name of a class in the output. All classes of a file have one suffix, so that the names compress well. The
+ * suffix depends on the path alone, so that a changed file renames no class.
+ */
+function className(name: string, file: string): string {
+  const path = relative(root, file.split("?", 1)[0] ?? file).split(sep).join("/");
+  const suffix = createHash("sha256").update(path).digest("base64url").replaceAll(/[-_]/g, "").slice(0, 4);
+  const other = suffixes.get(suffix) ?? path;
+  if (other !== path) throw new Error(`${path}: the suffix of its class names is that of ${other}. Rename one of the files.`);
+  suffixes.set(suffix, path);
+  return `${name}_${suffix}`;
+}
 
 /**
  * The feature that a file belongs to. Output is named after it, so that a changed screen renames its own files only. The
@@ -28,6 +49,7 @@ const SHELL_LATER = /\/app\/(?:frame\/(?:Palette|ranking|ReviewScreens|SettingsS
 export default defineConfig({
   base: "/app/",
   oxc: { jsx: { runtime: "automatic", importSource: "react" } },
+  css: { modules: { generateScopedName: className } },
   build: {
     target: "es2022",
     cssTarget: ["chrome123", "firefox125", "safari17.5"],

@@ -54,12 +54,16 @@ fn code_functions(edge: &Edge, is_operator: bool) -> Value {
     let interpreters: Vec<Value> =
         interpreters.map(|(runtime, version)| json!({"runtime": runtime, "version": version})).collect();
     // What is missing tells about the machine.
-    let missing = if is_operator { report.missing } else { Vec::new() };
+    let (missing, limits) = match is_operator {
+        true => (report.missing, Some(report.kernel_limits)),
+        false => (Vec::new(), None),
+    };
     json!({
         "setting": report.setting,
         "strength": report.strength.map(|strength| strength.name()),
         "interpreters": interpreters,
         "missing": missing,
+        "kernel_limits": limits,
     })
 }
 

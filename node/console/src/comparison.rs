@@ -9,7 +9,7 @@ use assay_node_comparison::{
     ComparedRow, ComparisonSummary, GroupSummary, Kind, METRIC_PREFIX, Measured, Order, Pair, Pairing, Selection,
     groups, summary_of,
 };
-use assay_node_http::requests::caller::Call;
+use assay_node_http::requests::caller::{Call, Caller};
 use assay_node_http::requests::error_texts::{kind_of, shortened};
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::responses::{HandlerResult, json};
@@ -58,12 +58,18 @@ struct Compared {
     project: Uuid,
 }
 
+/// Handles `POST /console/compare`.
 pub async fn compare(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
-    let request = CompareRequest::read(&body)?;
-    let compared = experiments(&call, &request).await?;
-    let key = comparison_key(&call, compared[0].project).await?;
-    let ReadRows { rows, truncated, held } = read_rows(&call, &request, &compared, &key).await?;
+    json(&compared(&call, &body).await?)
+}
+
+/// Compares experiments for a request, with the rights of the caller.
+pub async fn compared(call: &Caller, body: &Map<String, Value>) -> Result<Value, Refusal> {
+    let request = CompareRequest::read(body)?;
+    let compared = experiments(call, &request).await?;
+    let key = comparison_key(call, compared[0].project).await?;
+    let ReadRows { rows, truncated, held } = read_rows(call, &request, &compared, &key).await?;
     // Pairing many rows would block the other requests of this thread.
     let (compared, request) = (Arc::new(compared), Arc::new(request));
     let paired = {
@@ -76,11 +82,11 @@ pub async fn compare(call: Call, payload: Payload) -> HandlerResult {
         tokio::task::spawn_blocking(pair).await.map_err(Refusal::internal)?
     };
     let page: Vec<Pair<'_>> = paired.page.iter().map(OwnedPair::pair).collect();
-    let contents = contents(&call, &request, &compared, &page).await?;
+    let contents = contents(call, &request, &compared, &page).await?;
     let base = request.base.unwrap_or(0);
     let end = request.offset + page.len();
     let cursor = (end < paired.total).then(|| end.to_string());
-    json(&json!({
+    Ok(json!({
         "key": key,
         "base": request.base.map(|index| compared[index].id),
         "score": paired.score,
@@ -211,7 +217,7 @@ fn choice<T: Copy>(body: &Map<String, Value>, name: &str, known: &[(&str, T)]) -
     found.map(Some).ok_or_else(wrong)
 }
 
-async fn experiments(call: &Call, request: &CompareRequest) -> Result<Vec<Compared>, Refusal> {
+async fn experiments(call: &Caller, request: &CompareRequest) -> Result<Vec<Compared>, Refusal> {
     let mut compared = Vec::new();
     for id in &request.experiments {
         let record = call.edge.records.get(&call.principal, &kinds::EXPERIMENT, *id).await?;
@@ -223,7 +229,7 @@ async fn experiments(call: &Call, request: &CompareRequest) -> Result<Vec<Compar
 }
 
 /// Returns the comparison key of a project, or the default if the caller may not read the project.
-async fn comparison_key(call: &Call, project: Uuid) -> Result<String, Refusal> {
+async fn comparison_key(call: &Caller, project: Uuid) -> Result<String, Refusal> {
     let may_read = call.edge.records.get(&call.principal, &kinds::PROJECT, project).await.ok();
     let key = may_read.as_ref().and_then(|project| project.pointer("/settings/comparison_key")?.as_str());
     Ok(key.filter(|key| !key.trim().is_empty()).unwrap_or(KEY_DEFAULT).to_owned())
@@ -241,7 +247,7 @@ struct ReadRows {
 ///
 /// It belongs to another budget than the responses of the queries, which would otherwise wait for it.
 async fn read_rows(
-    call: &Call,
+    call: &Caller,
     request: &CompareRequest,
     compared: &[Compared],
     key: &str,
@@ -263,7 +269,12 @@ async fn read_rows(
 /// Returns the traces of an experiment without their contents.
 ///
 /// The limit is one more than the compared rows, which reveals a truncation.
-async fn light_rows(call: &Call, request: &CompareRequest, experiment: Uuid, key: &str) -> Result<Vec<Value>, Refusal> {
+async fn light_rows(
+    call: &Caller,
+    request: &CompareRequest,
+    experiment: Uuid,
+    key: &str,
+) -> Result<Vec<Value>, Refusal> {
     let mut select = vec![
         ("root_span_id", "root_span_id"),
         ("scores", "scores"),
@@ -286,7 +297,7 @@ async fn light_rows(call: &Call, request: &CompareRequest, experiment: Uuid, key
 
 /// Returns the contents of a page's traces, by experiment and root span.
 async fn contents(
-    call: &Call,
+    call: &Caller,
     request: &CompareRequest,
     compared: &[Compared],
     page: &[Pair<'_>],

@@ -1,6 +1,6 @@
 // Comparisons of experiments: the server pairs their rows by the comparison key of the project.
 import { call } from "./client";
-import { count, flag, isRecord, list, record, text, textOrNull, type Fields } from "./narrow";
+import { count, flag, isRecord, list, numberOrNull, record, text, textOrNull, type Fields } from "./narrow";
 import type { ExportOptions, QueryObject } from "./query";
 
 export const KINDS = ["up", "down", "same", "new", "missing", "errors"] as const;
@@ -114,9 +114,6 @@ export interface Compared {
   readonly cursor: string | null;
   readonly isTruncated: boolean;
 }
-
-const numberOrNull = (value: unknown): number | null =>
-  typeof value === "number" && Number.isFinite(value) ? value : null;
 
 /** Reads an object member by member; anything but an object is empty. */
 function named<Value>(value: unknown, read: (value: unknown) => Value): Named<Value> {

@@ -1,6 +1,6 @@
 // Calls about experiments: their records, what is counted of their rows, and a project's settings about comparisons.
 import { call } from "./client";
-import { isRecord, list, record, text, textOrNull, type Fields } from "./narrow";
+import { isRecord, list, numberOrNull, record, text, textOrNull, type Fields } from "./narrow";
 import { called, columns, compared, ident, item, literal, runQuery, sourceOf, type Expression, type RunOptions } from "./query";
 
 /** What of a repository an experiment ran with. */
@@ -134,9 +134,6 @@ const rowsOf = (ids: readonly string[]): Expression => ({
   args: ids.map(literal),
   shape: "summary",
 });
-
-const numberOrNull = (value: unknown): number | null =>
-  typeof value === "number" && Number.isFinite(value) ? value : null;
 
 async function readCounts(organization: string, ids: readonly string[], options: RunOptions): Promise<readonly Fields[]> {
   const metric = (name: string): Expression => ident("metrics", name);

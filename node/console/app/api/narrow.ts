@@ -28,6 +28,10 @@ export function count(fields: Fields, key: string): number {
   return value;
 }
 
+/** A finite number; null for anything else. */
+export const numberOrNull = (value: unknown): number | null =>
+  typeof value === "number" && Number.isFinite(value) ? value : null;
+
 /** Reads a flag; anything but `true` is `false`. */
 export const flag = (fields: Fields, key: string): boolean => fields[key] === true;
 

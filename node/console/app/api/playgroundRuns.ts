@@ -1,6 +1,6 @@
 // What the cells of a playground have run: their spans, which the server writes, and the experiments made of them.
 import { call } from "./client";
-import { isRecord, record, text, textOrNull, type Fields } from "./narrow";
+import { isRecord, numberOrNull, record, text, textOrNull, type Fields } from "./narrow";
 import { called, columns, compared, ident, item, literal, runQuery, sourceOf, written, type Expression } from "./query";
 
 /** What is counted of the model calls of a cell, without those of its scorers. */
@@ -12,9 +12,6 @@ export interface RunFigures {
   /** In milliseconds, from the start of the first call to the end of the last. */
   readonly duration: number | null;
 }
-
-const numberOrNull = (value: unknown): number | null =>
-  typeof value === "number" && Number.isFinite(value) ? value : null;
 
 const PAGE = 1000;
 

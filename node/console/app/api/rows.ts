@@ -1,5 +1,5 @@
 // Rows of logs as lists show them: the unknown fields of an answer are narrowed here, once.
-import { isRecord, textOrNull, type Fields } from "./narrow";
+import { isRecord, numberOrNull, textOrNull, type Fields } from "./narrow";
 
 export interface NamedScore {
   readonly name: string;
@@ -41,9 +41,6 @@ export interface LogRow {
   /** The values of the expressions that were asked for besides, in their order. */
   readonly custom: readonly unknown[];
 }
-
-const numberOrNull = (value: unknown): number | null =>
-  typeof value === "number" && Number.isFinite(value) ? value : null;
 
 const fieldsOf = (value: unknown): Fields => (isRecord(value) ? value : {});
 

@@ -1,7 +1,7 @@
 // Requests of AI secrets and environment variables, whose values are sent and never read, and the test call of a secret.
 import { call, send } from "./client";
 import { readAll, type Named } from "./credentials";
-import { isRecord, list, record, text, textOrNull, type Fields } from "./narrow";
+import { isRecord, list, numberOrNull, record, text, textOrNull, type Fields } from "./narrow";
 
 export type ScopeType = "organization" | "project" | "function";
 
@@ -139,8 +139,6 @@ export interface TestAnswer {
   /** The text of the answer; empty for embeddings. */
   readonly text: string;
 }
-
-const numberOrNull = (value: unknown): number | null => (typeof value === "number" && Number.isFinite(value) ? value : null);
 
 function answerText(body: Fields): string {
   const [choice] = Array.isArray(body["choices"]) ? body["choices"] : [];

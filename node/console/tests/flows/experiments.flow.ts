@@ -2,6 +2,7 @@
 import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import type { Project } from "../seed";
+import { BY_THEME, faultsOf } from "../support/axe";
 import { evaluations, makeExperiment, type Evaluation } from "../support/demo";
 import { flow, PATIENCE, type Flow } from "../support/flow";
 import { expectFocusSeen } from "../support/focus";
@@ -28,6 +29,16 @@ async function planted(acted: Flow, project: Project, name: string, rows: readon
   const id = await makeExperiment(acted.api, project, name);
   await acted.api.insert("experiment", id, evaluations(name, rows));
   return id;
+}
+
+const colourOf = (text: Locator): Promise<string> => text.evaluate((element) => getComputedStyle(element).color);
+
+/** Expects that a difference has the verdict and the colour of it. */
+async function expectVerdict(page: Page, difference: string, verdict: string): Promise<void> {
+  const scores = page.getByRole("list", { name: "Scores and metrics" });
+  const word = scores.getByText(verdict, { exact: true });
+  await word.waitFor();
+  expect(await colourOf(scores.getByText(`↑${difference}`)), difference).toBe(await colourOf(word));
 }
 
 flow("29 the means of Exact are .667 and .667; a running experiment counts its rows", async (acted) => {
@@ -88,12 +99,13 @@ flow("30 X2 to X1, by keyboard alone: up 1, down 1, same 1; down leaves 3+3", as
   expect(await focused.evaluate((row) => row.contains(document.activeElement))).toBe(true);
 });
 
-flow("31 three trials of a question are one row with their spread, unfolded by l", async (acted) => {
+flow("31 three trials of a question are one row with their spread, unfolded by l; one changed row is undecided", async (acted) => {
   const project = await ownProject(acted, "trials");
   const base = await planted(acted, project, "base", [{ question: "2+2", output: "5", score: 0 }]);
   const trials = [1, 1, 0].map((score) => ({ question: "2+2", output: score === 1 ? "4" : "5", score }));
   const main = await planted(acted, project, "main", trials);
-  const page = await acted.open(acted.seed.people.ann, `${experimentsPath(acted, project, "main")}?c=base`);
+  // Colours that change slowly would be measured on their way.
+  const page = await acted.open(acted.seed.people.ann, `${experimentsPath(acted, project, "main")}?c=base`, { reducedMotion: "reduce" });
   await expectColumn(compared(page), "Input", ["2+2"]);
   const [exact = ""] = await column(compared(page), "Exact");
   expect(exact).toMatch(/0\.00 ?→ ?0\.67 ±0\.\d\d/);
@@ -105,6 +117,27 @@ flow("31 three trials of a question are one row with their spread, unfolded by l
   expect((await column(compared(page), "Exact")).slice(1).map((text) => text.slice(-4))).toEqual(["1.00", "1.00", "0.00"]);
   await page.keyboard.press("h");
   await expectColumn(compared(page), "Input", ["2+2"]);
+
+  await expectVerdict(page, "+0.67", "undecided");
+  const plain = await colourOf(page.getByText("undecided", { exact: true }));
+  const disagreeing = "Exact: trials of 1 input disagree";
+  await page.getByRole("button", { name: disagreeing }).focus();
+  await page.keyboard.press("Enter");
+  const list = page.getByRole("dialog", { name: disagreeing });
+  await list.getByText("0.00 to 1.00 in 3 trials").waitFor();
+  const faults = await faultsOf(page);
+  await page.emulateMedia({ colorScheme: "dark" });
+  expect([...faults, ...(await faultsOf(page, BY_THEME))]).toEqual([]);
+  await page.emulateMedia({ colorScheme: "light" });
+  await list.getByRole("button", { name: "2+2" }).click();
+  await page.getByRole("complementary", { name: "Open pair" }).getByRole("region", { name: "Input" }).getByText("2+2").waitFor();
+
+  const all = [1, 2, 3, 4, 5, 6, 7, 8].map(String);
+  await planted(acted, project, "wrong", all.map((question) => ({ question, score: 0 })));
+  await planted(acted, project, "right", all.map((question) => ({ question, score: 1 })));
+  await page.goto(`${experimentsPath(acted, project, "right")}?c=wrong`);
+  await expectVerdict(page, "+1.00", "better");
+  expect(await colourOf(page.getByText("better", { exact: true }))).not.toBe(plain);
 });
 
 flow("32 outputs differ by words, and groups by level have their means", async (acted) => {

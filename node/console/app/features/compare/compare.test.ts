@@ -5,8 +5,9 @@ import { readCompared, type Change, type Pair } from "../../api/comparison";
 import { readAddress } from "../../lib/address";
 import { requestFault } from "./faults";
 import { ApiError } from "../../lib/errors";
+import { judged, type Judge } from "./judgements";
 import { inCell, markdownOf } from "./markdown";
-import { certaintyOf, changeTone, deltaText, intervalText, measureOf, measuresOf, orderOf, toneOf, valueText } from "./measures";
+import { certaintyOf, deltaText, intervalText, measureOf, measuresOf, orderOf, toneOf, valueText } from "./measures";
 import { diffPaths, structureOf } from "./paths";
 import { exportOf, requestOf } from "./requests";
 import { markOf, metadataPaths, pairIdOf, pairIdsOf, pairOfRow, tableRows } from "./rows";
@@ -80,6 +81,7 @@ const ANSWER = {
 };
 
 const compared = readCompared(ANSWER);
+const judge: Judge = (_, measure, one) => judged(measure, one, null);
 const [first, second] = compared.rows;
 const pairAt = (pair: Pair | undefined): Pair => {
   if (pair === undefined) throw new Error("no pair");
@@ -137,12 +139,13 @@ test("measures know their units and which direction is good", () => {
   expect([orderOf(exact, true), orderOf(exact, false), orderOf(seconds, true)]).toEqual(["asc", "desc", "desc"]);
 });
 
-test("a change has a colour only with enough pairs and an interval without 0", () => {
-  const exact = measureOf("Exact");
-  expect(changeTone(exact, change(0.2, 19, [0.1, 0.3]))).toBe("none");
-  expect(changeTone(exact, change(0.2, 20, [0.1, 0.3]))).toBe("good");
-  expect(changeTone(exact, change(-0.2, 20, [-0.3, -0.1]))).toBe("bad");
-  expect(changeTone(exact, change(0.2, 50, [-0.1, 0.3]))).toBe("none");
+test("a change is certain only with enough pairs and changed pairs, and an interval without 0", () => {
+  const wide = { ...change(0.2, 20, [0.1, 0.3]), up: 6, down: 0, same: 14 };
+  expect(certaintyOf(wide)).toBe("certain");
+  expect(certaintyOf({ ...wide, pairs: 19 })).toBe("few");
+  expect(certaintyOf({ ...wide, interval: null })).toBe("few");
+  expect(certaintyOf({ ...wide, up: 4, down: 1 })).toBe("open");
+  expect(certaintyOf({ ...wide, interval: [-0.1, 0.3] })).toBe("open");
   expect(certaintyOf({ ...change(0, 30, [0, 0]), up: 0, down: 0 })).toBe("certain");
 });
 
@@ -181,11 +184,11 @@ test("values are written in one line", () => {
 });
 
 test("a Markdown table says what changed, and is safe whatever names are", () => {
-  const text = markdownOf(compared, "https://console.invalid/app");
+  const text = markdownOf(compared, judge, "https://console.invalid/app");
   expect(text).toContain("**new\\|prompt** against **main**: 4 rows against 3, 1 new, 0 missing, errors 1 against 0.");
   expect(text).toContain("| Exact | 0.75 | 0.50 | -0.25 | -0.50 to +0.10 (few rows) | 1 / 1 / 1 |");
   expect(text).not.toContain("Tool calls");
-  const alone = markdownOf({ ...compared, base: null, comparisons: [] }, "https://console.invalid/app");
+  const alone = markdownOf({ ...compared, base: null, comparisons: [] }, judge, "https://console.invalid/app");
   expect(alone).toContain("| Exact | 0.50 | 4 |");
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (name) => {

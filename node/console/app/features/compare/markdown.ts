@@ -1,6 +1,7 @@
 // A comparison as a Markdown table, for the description of a pull request.
 import type { Compared, ComparedExperiment, Comparison } from "../../api/comparison";
-import { deltaText, intervalText, remarkOf, valueText, type Measure } from "./measures";
+import type { Judge } from "./judgements";
+import { deltaText, intervalText, valueText, type Measure } from "./measures";
 import { changeOf, meanOf, measuresIn } from "./summaries";
 
 /** Writes a text such that it stands in a cell as it is. */
@@ -16,18 +17,19 @@ interface Sides {
   readonly base: ComparedExperiment;
   readonly other: ComparedExperiment;
   readonly comparison: Comparison;
+  readonly judge: Judge;
 }
 
-function lineOf(measure: Measure, { base, other, comparison }: Sides): string | null {
+function lineOf(measure: Measure, { base, other, comparison, judge }: Sides): string | null {
   const change = changeOf(comparison, measure);
   if (change === null) return null;
-  const remark = remarkOf(change);
+  const { interval, word } = judge(other.id, measure, change);
   return row([
     inCell(measure.title),
     valueText(measure, meanOf(base, measure)),
     valueText(measure, meanOf(other, measure)),
     deltaText(measure, change.delta),
-    `${intervalText(measure, change.interval)}${remark === "" ? "" : ` (${remark})`}`,
+    `${intervalText(measure, interval)}${word === "" ? "" : ` (${word})`}`,
     `${change.up} / ${change.down} / ${change.same}`,
   ]);
 }
@@ -59,11 +61,11 @@ function aloneOf({ experiments }: Compared): readonly string[] {
 }
 
 /** Writes a table for each experiment against the base, and the address of the page below. */
-export function markdownOf(compared: Compared, address: string): string {
+export function markdownOf(compared: Compared, judge: Judge, address: string): string {
   const base = compared.experiments.find(({ id }) => id === compared.base);
   const tables = compared.comparisons.flatMap((comparison) => {
     const other = compared.experiments.find(({ id }) => id === comparison.experiment);
-    return base === undefined || other === undefined ? [] : [tableOf({ base, other, comparison })];
+    return base === undefined || other === undefined ? [] : [tableOf({ base, other, comparison, judge })];
   });
   const parts = tables.length === 0 ? [aloneOf(compared)] : tables;
   return `${parts.map((lines) => lines.join("\n")).join("\n\n")}\n\n[Open the comparison](<${address}>)\n`;

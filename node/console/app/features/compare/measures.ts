@@ -91,7 +91,7 @@ export function intervalText(measure: Measure, interval: Change["interval"]): st
 }
 
 /** Below so many pairs a difference is said, but not called good or bad. */
-export const FEW_PAIRS = 20;
+const FEW_PAIRS = 20;
 
 const SAME_WITHIN = 1e-9;
 
@@ -101,34 +101,14 @@ export function toneOf({ better }: Measure, delta: number | null | undefined): D
   return delta > 0 === (better === "higher") ? "good" : "bad";
 }
 
+/** Below so many changed pairs all of them may have changed in one direction by chance, as for the server. */
+const CHANGED_PAIRS_MIN = 6;
+
 /** How certain a change over all pairs is. */
 export function certaintyOf({ pairs, interval, up, down }: Change): "few" | "open" | "certain" {
   if (pairs < FEW_PAIRS || interval === null) return "few";
   if (up === 0 && down === 0) return "certain";
-  return interval[0] <= 0 && interval[1] >= 0 ? "open" : "certain";
-}
-
-/** The tone of a change over all pairs: without enough pairs, or with 0 inside the interval, it has none. */
-export const changeTone = (measure: Measure, change: Change): DeltaTone =>
-  certaintyOf(change) === "certain" ? toneOf(measure, change.delta) : "none";
-
-/** Says how certain a change is; empty if it is. */
-export function remarkOf(change: Change): string {
-  switch (certaintyOf(change)) {
-    case "few":
-      return "few rows";
-    case "open":
-      return "not certain";
-    case "certain":
-      return "";
-  }
-}
-
-/** A change in a sentence, for tooltips. */
-export function changeTitle(measure: Measure, change: Change): string {
-  const interval = change.interval === null ? "" : `, 95 % interval ${intervalText(measure, change.interval)}`;
-  const remark = certaintyOf(change) === "open" ? ". The interval includes 0, so the change may be chance" : "";
-  return `${deltaText(measure, change.delta)} over ${change.pairs} pairs${interval}${remark}.`;
+  return up + down < CHANGED_PAIRS_MIN || (interval[0] <= 0 && interval[1] >= 0) ? "open" : "certain";
 }
 
 /** The order in which a request sorts so that regressions come first, or last. */

@@ -13,6 +13,7 @@ import {
 } from "../../api/experiments";
 import { isRecord, record, text } from "../../api/narrow";
 import { cache, projectQuery } from "../../api/queries";
+import { readStatistics } from "../../api/statistics";
 import { list } from "../../btql";
 import { pairIdsOf } from "./rows";
 
@@ -75,18 +76,31 @@ export const comparedQuery = (organization: string, request: ComparisonRequest) 
     refetchOnWindowFocus: false,
   });
 
+/** The statistics of an experiment against a base, read again whenever comparisons are. */
+export const statisticsQuery = (organization: string, id: string, base: string | null) =>
+  queryOptions({
+    queryKey: ["comparison", organization, "statistics", id, base],
+    queryFn: ({ signal }) => readStatistics(organization, id, base, signal),
+    staleTime: 30_000,
+    refetchOnWindowFocus: false,
+  });
+
 const FIND_PAGE = 1000;
 
-/** Looks for the pair that holds a row, page by page. */
-async function findPair(organization: string, request: ComparisonRequest, row: string, signal: AbortSignal) {
+/** Looks for a pair, page by page. */
+async function findPair(organization: string, request: ComparisonRequest, isSought: (pair: Pair) => boolean, signal?: AbortSignal) {
   const light = { ...request, filter: "", group: "", only: "" as const, sort: "key" as const, order: "asc" as const };
   for (let cursor = ""; ; ) {
     const page = await compareExperiments(organization, light, { limit: FIND_PAGE, cursor, preview: 1 }, signal);
-    const found = page.rows.find((pair) => pairIdsOf(pair).includes(row));
+    const found = page.rows.find(isSought);
     if (found !== undefined || page.cursor === null) return found ?? null;
     cursor = page.cursor;
   }
 }
+
+/** Looks for the pair of a comparison key. */
+export const findPairOfKey = (organization: string, request: ComparisonRequest, key: string): Promise<Pair | null> =>
+  findPair(organization, request, (pair) => pair.key === key);
 
 const rootsOf = (pair: Pair): readonly string[] => pair.cells.flatMap(({ trials }) => trials.map((trial) => trial.rootSpanId));
 
@@ -99,11 +113,12 @@ export interface OpenPair {
 
 /** Looks for the pair of a row, which may be a span inside a trace. */
 async function locate(organization: string, request: ComparisonRequest, row: string, signal: AbortSignal): Promise<OpenPair | null> {
-  const direct = await findPair(organization, request, row, signal);
+  const holds = (id: string) => (pair: Pair): boolean => pairIdsOf(pair).includes(id);
+  const direct = await findPair(organization, request, holds(row), signal);
   if (direct !== null) return { pair: direct, span: null };
   const places = await Promise.all(request.experiments.map((id) => readRowPlace(organization, id, row, signal)));
   const place = places.find((one) => one !== null) ?? null;
-  const pair = place === null ? null : await findPair(organization, request, place.root, signal);
+  const pair = place === null ? null : await findPair(organization, request, holds(place.root), signal);
   return pair === null ? null : { pair, span: place };
 }
 

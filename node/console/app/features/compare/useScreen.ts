@@ -1,22 +1,28 @@
 // The state of the comparison, what is read for it, and what can be done.
 import { useEffect, useMemo, useState } from "react";
-import type { Compared } from "../../api/comparison";
+import type { Compared, Pair } from "../../api/comparison";
 import type { Experiment } from "../../api/experiments";
 import type { NamedProject } from "../../api/schema";
 import { toast } from "../../design/Toast";
+import { problemOf } from "../../lib/errors";
 import { copyText } from "../../lib/clipboard";
 import { useCommands, useLatest } from "../../lib/commands";
 import { exactCount } from "../../lib/numbers";
 import { announce } from "../../lib/store";
 import { compareCommands } from "./commands";
 import { ADD_ID, FILTER_ID, GROUP_ID } from "./ids";
+import type { Judge } from "./judgements";
 import { markdownOf } from "./markdown";
+import { findPairOfKey } from "./queries";
 import type { CompareScreenProps } from "./screen";
 import { compareDefaults, type CompareState } from "./url";
 import { useGo } from "./useAddress";
 import { useCompared } from "./useCompared";
 import { useRows } from "./useRows";
+import { useStatistics } from "./useStatistics";
 import { useUndo } from "./useUndo";
+
+type Read = ReturnType<typeof useCompared>;
 
 export interface CompareProps extends CompareScreenProps {
   readonly project: NamedProject;
@@ -27,9 +33,9 @@ export interface CompareProps extends CompareScreenProps {
   readonly unknown: readonly string[];
 }
 
-async function copyMarkdown(compared: Compared | undefined): Promise<void> {
+async function copyMarkdown(compared: Compared | undefined, judge: Judge): Promise<void> {
   if (compared === undefined) return;
-  const isDone = await copyText(markdownOf(compared, window.location.href));
+  const isDone = await copyText(markdownOf(compared, judge, window.location.href));
   toast(isDone ? "The comparison is copied as a Markdown table." : "The browser refused to copy.", !isDone);
 }
 
@@ -56,6 +62,17 @@ function useActions(props: CompareProps) {
   return { change, onCompared, onLook, swap };
 }
 
+/** Opens the pair of a comparison key, which may not be among the pairs that are read so far. */
+async function openKey(organization: string, { pairs, request }: Read, key: string, open: (pair: Pair) => void): Promise<void> {
+  try {
+    const pair = pairs.find((one) => one.key === key) ?? (await findPairOfKey(organization, request, key));
+    if (pair === null) toast("No compared experiment has a row of this input any more.", true);
+    else open(pair);
+  } catch (error) {
+    toast(`The row was not found. ${problemOf(error, 0).text}`, true);
+  }
+}
+
 /** The dialogs of the screen. */
 type Opened = "none" | "version" | "key";
 
@@ -69,7 +86,9 @@ export function useScreen(props: CompareProps) {
   const score = state.score === "" ? (Object.keys(compared?.experiments[0]?.scores ?? {}).sort()[0] ?? "") : state.score;
   const rows = useRows({ state, pairs, change });
   const undo = useUndo(state, change);
-  const copy = useLatest(() => void copyMarkdown(compared));
+  const judging = useStatistics(state, experiments, read.isOld);
+  const copy = useLatest(() => void copyMarkdown(compared, judging.judge));
+  const onKey = useLatest((key: string) => void openKey(state.organization, read, key, rows.openPair));
   const toggleDiff = useLatest(() => change({ isDiff: !state.isDiff }));
   const hasBase = others.length > 0;
   const isOpen = state.row !== "";
@@ -104,7 +123,7 @@ export function useScreen(props: CompareProps) {
   useEffect(() => {
     if (total !== undefined && !read.isOld) announce(total === 1 ? "1 row" : `${exactCount(total)} rows`);
   }, [total, read.isOld, read.request]);
-  return { ...actions, read, score, rows, copy, hasBase, opened, setOpened };
+  return { ...actions, read, judging, score, rows, copy, onKey, hasBase, opened, setOpened };
 }
 
 export type Screen = ReturnType<typeof useScreen>;

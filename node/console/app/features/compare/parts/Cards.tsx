@@ -4,10 +4,12 @@ import { classes } from "../../../design/classes";
 import { Delta } from "../../../design/Delta";
 import { Distribution } from "../../../design/Distribution";
 import { exactCount } from "../../../lib/numbers";
-import { changeTitle, changeTone, deltaText, intervalText, remarkOf, valueText, type Measure } from "../measures";
+import { changeTitle, type Judge } from "../judgements";
+import { deltaText, valueText, type Measure } from "../measures";
 import { changeOf, mainComparison, meanOf, measuresIn, percentileOf } from "../summaries";
 import type { CompareState, ShownKind } from "../url";
 import style from "./Cards.module.css";
+import { Evidence } from "./Evidence";
 
 interface CardsProps {
   readonly compared: Compared;
@@ -15,6 +17,9 @@ interface CardsProps {
   readonly score: string;
   readonly state: CompareState;
   readonly change: (part: Partial<CompareState>) => void;
+  readonly judge: Judge;
+  /** Opens the pair of a comparison key. */
+  readonly onKey: (key: string) => void;
 }
 
 interface CardProps extends CardsProps {
@@ -74,13 +79,13 @@ function Figures({ measure, compared }: Pick<CardProps, "measure" | "compared">)
 }
 
 function Card(props: CardProps) {
-  const { measure, compared, score, change } = props;
+  const { measure, compared, score, change, judge, onKey } = props;
   const main = compared.experiments[0];
   const comparison = mainComparison(compared);
   if (main === undefined) return null;
   const base = compared.experiments.find(({ id }) => id === compared.base);
   const counts = comparison === null ? null : changeOf(comparison, measure);
-  const remark = counts === null ? "" : remarkOf(counts);
+  const judgement = judge(main.id, measure, counts);
   const distribution = main.distributions[measure.name];
   return (
     <li className={classes(style["card"], measure.name === score && style["current"])}>
@@ -99,21 +104,13 @@ function Card(props: CardProps) {
           <Delta
             value={counts.delta}
             text={deltaText(measure, counts.delta)}
-            tone={changeTone(measure, counts)}
-            title={changeTitle(measure, counts)}
+            tone={judgement.tone}
+            title={changeTitle(measure, counts, judgement)}
           />
         )}
       </div>
       <div className={style["middle"]}>
-        <div>
-          <Figures measure={measure} compared={compared} />
-          {counts !== null && (
-            <p className={style["rest"]} title={changeTitle(measure, counts)}>
-              {remark === "few rows" ? `few rows: ${counts.pairs}` : intervalText(measure, counts.interval)}
-              {remark === "not certain" && ", not certain"}
-            </p>
-          )}
-        </div>
+        <Figures measure={measure} compared={compared} />
         {distribution !== undefined && (
           <Distribution
             label={`Distribution of ${measure.title}`}
@@ -122,6 +119,7 @@ function Card(props: CardProps) {
           />
         )}
       </div>
+      <Evidence measure={measure} change={counts} judgement={judgement} onOpen={onKey} />
       {counts !== null && <Counts {...props} counts={counts} />}
     </li>
   );

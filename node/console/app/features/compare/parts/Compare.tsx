@@ -30,9 +30,9 @@ const LINES = [[20, 20, 20], [60, 10], [60, 10], [60, 10]];
 type ViewProps = CompareProps & Screen & { readonly compared: Compared };
 
 function Rows(props: ViewProps) {
-  const { state, compared, read, rows, score, change } = props;
+  const { state, compared, read, rows, score, change, judging, onKey } = props;
   const { pairs, more } = read;
-  if (state.layout === "summary") return <Summary compared={compared} />;
+  if (state.layout === "summary") return <Summary {...{ compared, onKey }} judge={judging.judge} />;
   if (pairs.length === 0) return <NoRows state={state} change={change} />;
   if (state.layout === "grid") {
     return <GridView {...{ compared, pairs }} grid={rows.grid} isDiff={state.isDiff} onEnd={more} onOpen={rows.openPair} />;
@@ -51,7 +51,7 @@ function Rows(props: ViewProps) {
 }
 
 function Body(props: ViewProps) {
-  const { state, project, compared, read, rows, score, change, TracePanel } = props;
+  const { state, project, compared, read, rows, score, change, judging, onKey, TracePanel } = props;
   const onGroup = (value: unknown): void => {
     const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
     if (!isPlain && value !== null) return;
@@ -60,7 +60,7 @@ function Body(props: ViewProps) {
   };
   return (
     <>
-      <Cards {...{ compared, score, state, change }} />
+      <Cards {...{ compared, score, state, change, onKey }} judge={judging.judge} />
       {state.group !== "" && compared.groups.length > 0 && <Groups compared={compared} group={state.group} onGroup={onGroup} />}
       {state.layout !== "summary" && (
         <div className={style["kinds"]}>
@@ -150,7 +150,7 @@ export function Compare(props: CompareProps) {
         <Head {...{ state, main, others, onCompared, onLook }} projectId={project.id} />
       </div>
       <Tools {...props} {...screen} />
-      <Notes {...{ state, unknown, compared, fault, change }} />
+      <Notes {...{ state, unknown, compared, fault, change }} judging={screen.judging} />
       {fault !== null && fault.at !== "other" && compared === undefined ? (
         <Unread fault={fault} change={change} />
       ) : (

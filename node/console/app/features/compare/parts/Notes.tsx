@@ -3,8 +3,10 @@ import type { ReactNode } from "react";
 import type { Compared } from "../../../api/comparison";
 import { Button } from "../../../design/Button";
 import { Empty } from "../../../design/Empty";
+import { FailureLine } from "../../../design/FailureLine";
 import type { Fault } from "../faults";
 import type { CompareState } from "../url";
+import type { Judging } from "../useStatistics";
 import style from "./Compare.module.css";
 
 /** A sentence about what is shown, with a way back. */
@@ -24,9 +26,10 @@ interface NotesProps {
   readonly compared: Compared | undefined;
   readonly fault: Fault | null;
   readonly change: (part: Partial<CompareState>) => void;
+  readonly judging: Judging;
 }
 
-export function Notes({ state, unknown, compared, fault, change }: NotesProps) {
+export function Notes({ state, unknown, compared, fault, change, judging }: NotesProps) {
   const known = state.compared.filter((name) => !unknown.includes(name));
   return (
     <>
@@ -40,6 +43,11 @@ export function Notes({ state, unknown, compared, fault, change }: NotesProps) {
         <Note action="Show without groups" onAction={() => change({ group: "" })}>
           The path {state.group} cannot be read. {fault.message}
         </Note>
+      )}
+      {compared !== undefined && judging.problem !== null && (
+        <div className={style["note"]}>
+          <FailureLine words="The statistics could not be read" problem={judging.problem} onRetry={judging.again} />
+        </div>
       )}
     </>
   );

@@ -1,27 +1,36 @@
 // All scores and metrics of the experiments, and of their groups, in figures.
 import type { Compared, ComparedExperiment, GroupOfRows } from "../../../api/comparison";
+import { classes } from "../../../design/classes";
 import { Delta } from "../../../design/Delta";
 import { Distribution } from "../../../design/Distribution";
 import { exactCount } from "../../../lib/numbers";
-import { changeTitle, changeTone, deltaText, intervalText, remarkOf, valueText, type Measure } from "../measures";
+import type { Judge } from "../judgements";
+import { deltaText, valueText, type Measure } from "../measures";
 import { changeOf, deviationOf, inColumns, meanOf, measuresIn, percentileOf } from "../summaries";
 import { lineOf } from "../values";
+import { Evidence } from "./Evidence";
 import style from "./Summary.module.css";
 
-interface CellProps {
-  readonly measure: Measure;
-  readonly experiment: ComparedExperiment;
+interface SummaryProps {
   readonly compared: Compared;
+  readonly judge: Judge;
+  /** Opens the pair of a comparison key. */
+  readonly onKey: (key: string) => void;
 }
 
-function FigureCell({ measure, experiment, compared }: CellProps) {
+interface CellProps extends SummaryProps {
+  readonly measure: Measure;
+  readonly experiment: ComparedExperiment;
+}
+
+function FigureCell({ measure, experiment, compared, judge, onKey }: CellProps) {
   const deviation = deviationOf(experiment, measure);
   const p95 = percentileOf(experiment, measure);
   const comparison = compared.comparisons.find((one) => one.experiment === experiment.id);
   const change = comparison === undefined ? null : changeOf(comparison, measure);
   const distribution = experiment.distributions[measure.name];
   const base = compared.experiments.find(({ id }) => id === compared.base);
-  const remark = change === null ? "" : remarkOf(change);
+  const judgement = judge(experiment.id, measure, change);
   return (
     <td>
       <div className={style["figure"]}>
@@ -30,16 +39,14 @@ function FigureCell({ measure, experiment, compared }: CellProps) {
           {deviation !== null && <span className={style["faint"]}> ±{valueText(measure, deviation)}</span>}
           {p95 !== null && <span className={style["faint"]}> p95 {valueText(measure, p95)}</span>}
           {change !== null && change.delta !== null && (
-            <p className={style["change"]} title={changeTitle(measure, change)}>
-              <Delta value={change.delta} text={deltaText(measure, change.delta)} tone={changeTone(measure, change)} />
-              <span className={style["faint"]}>
-                {" "}
-                [{intervalText(measure, change.interval)}]{remark === "" ? "" : ` ${remark}`}
-              </span>
-              <br />
-              <span className={style["faint"]}>
-                ↑ {exactCount(change.up)} ↓ {exactCount(change.down)} = {exactCount(change.same)} of {exactCount(change.pairs)}
-              </span>
+            <p className={style["change"]}>
+              <Delta value={change.delta} text={deltaText(measure, change.delta)} tone={judgement.tone} />
+            </p>
+          )}
+          <Evidence measure={measure} experiment={experiment.name} change={change} judgement={judgement} onOpen={onKey} />
+          {change !== null && (
+            <p className={classes(style["change"], style["faint"])}>
+              ↑ {exactCount(change.up)} ↓ {exactCount(change.down)} = {exactCount(change.same)} of {exactCount(change.pairs)}
             </p>
           )}
         </div>
@@ -87,7 +94,8 @@ function Counts({ compared, experiments }: { readonly compared: Compared; readon
   );
 }
 
-export function Summary({ compared }: { readonly compared: Compared }) {
+export function Summary(props: SummaryProps) {
+  const { compared } = props;
   const experiments = inColumns(compared);
   return (
     <div className={style["scroll"]} tabIndex={0} role="region" aria-label="Summary">
@@ -111,7 +119,7 @@ export function Summary({ compared }: { readonly compared: Compared }) {
             <tr key={measure.name}>
               <th scope="row">{measure.title}</th>
               {experiments.map((experiment) => (
-                <FigureCell key={experiment.id} measure={measure} experiment={experiment} compared={compared} />
+                <FigureCell key={experiment.id} {...props} measure={measure} experiment={experiment} />
               ))}
             </tr>
           ))}

@@ -1,6 +1,6 @@
 // The columns of the list of experiments.
 import type { ExperimentFigures } from "../../../api/experiments";
-import { Delta, type DeltaTone } from "../../../design/Delta";
+import { Delta } from "../../../design/Delta";
 import type { Direction, GridColumn } from "../../../design/GridTypes";
 import { Icon } from "../../../design/Icon";
 import { Menu } from "../../../design/Menu";
@@ -26,20 +26,11 @@ export function When({ at }: { readonly at: string }) {
   return <span title={fullMoment(moment)}>{shortMoment(moment, now.value, preferences.value.zone)}</span>;
 }
 
-/** Below so many rows, a difference has no colour. */
-const FEW_ROWS = 20;
-
-function toneOf(difference: number, rows: number): DeltaTone {
-  if (rows < FEW_ROWS || Math.abs(difference) < 0.005) return "none";
-  return difference > 0 ? "good" : "bad";
-}
-
 function Score({ one, name }: { readonly one: ListedExperiment; readonly name: string }) {
   const figure = scoreOf(one, name);
   if (figure === null) return <Nothing />;
   const base = one.base?.scores.get(name);
   const difference = base === undefined ? null : figure.mean - base.mean;
-  const rows = Math.min(figure.count, base?.count ?? 0);
   const spread = figure.deviation === null ? "" : `, spread ${scoreText(figure.deviation)}`;
   return (
     <span className={style["score"]} title={`Mean ${figure.mean.toFixed(4)} of ${exactCount(figure.count)} rows${spread}`}>
@@ -50,8 +41,9 @@ function Score({ one, name }: { readonly one: ListedExperiment; readonly name: s
           <Delta
             value={difference}
             text={delta(difference)}
-            tone={toneOf(difference, rows)}
-            title={`Against the baseline ${scoreText(base?.mean ?? null)}${rows < FEW_ROWS ? ", few rows" : ""}`}
+            // The list pairs no rows, so that nothing tells the difference from chance.
+            tone="none"
+            title={`Against the baseline ${scoreText(base?.mean ?? null)}. The comparison shows whether it is certain.`}
           />
         )}
       </span>

@@ -1,1 +1,0 @@
-import{an as e}from"./shell-BNo5zVVI.js";import{O as t}from"./libraries-V41Np9Ge.js";var n={chip:`_chip_1ayzw_3`,good:`_good_1ayzw_20`,bad:`_bad_1ayzw_25`,warn:`_warn_1ayzw_30`};function r({tone:r=`none`,children:i}){return t(`span`,{className:e(n.chip,r!==`none`&&n[r]),children:i})}export{r as t};

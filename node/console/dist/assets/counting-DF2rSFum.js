@@ -1,1 +1,0 @@
-import{n as e,t}from"./turns-C9_EcqHP.js";var n=t(e(2));export{n as t};

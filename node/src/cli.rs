@@ -1,6 +1,7 @@
 //! The command line of `assay`: arguments, and the module of each command.
 
 mod admin;
+mod backup;
 mod cluster;
 mod dev;
 mod doctor;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use assay_storage_model::sabotage;
+use backup::BackupArgs;
 use clap::{Args, Parser, Subcommand};
 use cluster::ClusterArgs;
 use dev::DevArgs;
@@ -103,8 +105,11 @@ enum Command {
     ///     curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8001/cluster/status
     ///     curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8001/cluster/drain -d '{"node": 2}'
     ///
-    /// The listener serves all commands but init, join and recover as POST /cluster/<operation>. The response to
-    /// rebalance has a line for each step, and its last line is the status.
+    /// The listener serves all commands but init, join, prepare and recover as POST /cluster/<operation>. The response
+    /// to rebalance has a line for each step, and its last line is the status.
+    ///
+    /// A scheduler that starts nodes without an operator runs `assay cluster prepare` before each start of a node. It
+    /// joins the cluster by its listener, or founds one if no node runs.
     #[command(verbatim_doc_comment)]
     Cluster(ClusterArgs),
     /// Run a cluster of several nodes on this machine, to try it out
@@ -124,6 +129,23 @@ enum Command {
         #[command(subcommand)]
         command: AdminCommand,
     },
+    /// Back up a cluster, and restore it
+    ///
+    /// A node with the settings backup.location and backup.key_file stores everything it has, all the time:
+    ///
+    ///     assay backup key /etc/assay/backup.key
+    ///     assay serve --set backup.location=s3://bucket/assay --set backup.key_file=/etc/assay/backup.key
+    ///
+    /// All nodes of a cluster need the same settings and the same key. Any second since the first backup can be
+    /// restored, on one machine or on several. These commands work without a node:
+    ///
+    ///     assay backup list --location s3://bucket/assay --key-file FILE
+    ///     assay backup verify --location s3://bucket/assay --key-file FILE
+    ///     assay backup restore --location s3://bucket/assay --key-file FILE --data-dir NEW --at 2026-11-30T12:00:00Z
+    ///
+    /// Credentials of buckets come from the usual variables, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT.
+    #[command(verbatim_doc_comment)]
+    Backup(BackupArgs),
     /// Check the data directory of a stopped node, without changes
     ///
     /// Reads every byte of the log up to its watermark, of the stored state of all shards and the catalog, of segments
@@ -198,6 +220,7 @@ pub fn main() -> ExitCode {
         Command::Serve(settings) => exit_code(settings.load().map_err(Into::into).and_then(serve::serve)),
         Command::Config(settings) => exit_code(settings.load().map_err(Into::into).and_then(|config| show(&config))),
         Command::Admin { data_dir, command } => exit_code(admin::run(&data_dir, command)),
+        Command::Backup(args) => exit_code(backup::run(args)),
         Command::Cluster(args) => exit_code(cluster::run(args)),
         Command::Dev(args) => {
             let settings = SettingsArgs { settings: args.settings.clone(), ..SettingsArgs::default() };

@@ -20,6 +20,7 @@ use std::time::Duration;
 use assay_cluster::{
     BadTiming, CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT, Timing,
 };
+use assay_node_backups::BackupConfig;
 use assay_node_egress::EgressSettings;
 use assay_node_files::FilesConfig;
 use assay_node_gateway::settings::GatewaySettings;
@@ -73,6 +74,7 @@ pub struct Config {
     pub queries: QueriesConfig,
     pub secrets: SecretsConfig,
     pub retention: RetentionConfig,
+    pub backup: BackupConfig,
     pub files: FilesConfig,
     pub people: PeopleConfig,
     pub records: RecordsConfig,
@@ -442,6 +444,9 @@ impl KnownSettings {
         config.http.otlp_listen = Some(String::new());
         config.cluster.peer_address = Some(String::new());
         config.cluster.peer_listen = Some(String::new());
+        config.backup.location = Some(String::new());
+        config.backup.key_file = Some(PathBuf::new());
+        config.backup.megabytes_a_second_max = Some(0);
         config.secrets.master_key_file = Some(PathBuf::new());
         let files = TlsFiles { certificates: PathBuf::new(), private_key: PathBuf::new() };
         config.http.tls = Some(files.clone());
@@ -459,6 +464,7 @@ impl KnownSettings {
         config.egress.proxy = Some(String::new());
         config.egress.proxy_authorization_file = Some(PathBuf::new());
         config.gateway.catalog_file = Some(PathBuf::new());
+        config.gateway.facet_model = Some(String::new());
         config.console.dir = Some(PathBuf::new());
         KnownSettings(flat(&Table::try_from(config).expect("settings can be written down")))
     }

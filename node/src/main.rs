@@ -14,6 +14,7 @@ mod serve;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use assay_node_runner::runtimes::WORKER_COMMAND;
 use assay_node_runner::{STAGE_COMMAND, run_stage};
 use tikv_jemallocator::Jemalloc;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     match arguments.split_first() {
         // A sandbox executes this program again, to restrict itself before any thread starts.
         Some((command, rest)) if command == STAGE_COMMAND => enter_sandbox(rest),
+        Some((command, rest)) if command == WORKER_COMMAND => serve_functions(rest),
         _ => cli::main(),
     }
 }
@@ -36,6 +38,17 @@ fn enter_sandbox(arguments: &[OsString]) -> ExitCode {
         Ok(never) => match never {},
         Err(why) => {
             eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves code functions of one worker inside of its sandbox.
+fn serve_functions(arguments: &[OsString]) -> ExitCode {
+    match code_functions::serve_worker(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why:#}");
             ExitCode::FAILURE
         }
     }

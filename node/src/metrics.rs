@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use assay_cluster::{Cluster, GroupReading, PeerCounts};
+use assay_node_backups::Backups;
 use assay_node_budgets::Budgets;
+use assay_node_code_forwarding::CodeForwarding;
 use assay_node_egress::EgressClient;
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
@@ -18,14 +20,19 @@ struct Gauge(&'static str, &'static str, &'static str, f64);
 pub fn source(
     cluster: &Arc<Cluster>,
     (objects, queries): (&Objects, &Queries),
-    (outbound, budgets, code): (&EgressClient, &Budgets, &CodeHost),
+    (outbound, budgets): (&EgressClient, &Budgets),
+    (code, forwarding): (&CodeHost, &CodeForwarding),
+    backups: &Option<Backups>,
 ) -> Arc<dyn Fn() -> String + Send + Sync> {
     let (cluster, objects, queries) = (Arc::clone(cluster), objects.clone(), queries.clone());
-    let (outbound, budgets, code) = (outbound.clone(), budgets.clone(), code.clone());
+    let (outbound, budgets) = (outbound.clone(), budgets.clone());
+    let (code, forwarding, backups) = (code.clone(), forwarding.clone(), backups.clone());
     Arc::new(move || {
         let mut text = String::new();
         let families = store(&cluster).into_iter().chain(certificate(&cluster)).chain(actors(&objects));
         let families = families.chain(of_queries(&queries)).chain(of_outbound(&outbound)).chain(of_code(&code));
+        let families = families.chain(of_forwarding(&forwarding));
+        let families = families.chain(backups.iter().flat_map(of_backups));
         for Gauge(name, help, kind, value) in families {
             // Writing to a string cannot fail.
             let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
@@ -71,6 +78,48 @@ fn of_code(code: &CodeHost) -> [Gauge; 4] {
         counter("assay_function_starts_total", "Sandboxes that were started for code functions.", counts.starts),
         Gauge("assay_function_idle_workers", "Workers that wait for another call.", "gauge", counts.idle as f64),
     ]
+}
+
+/// Returns the counts of calls of code between this node and others.
+fn of_forwarding(forwarding: &CodeForwarding) -> [Gauge; 3] {
+    let counts = forwarding.reading();
+    let counter = |name, help, value: u64| Gauge(name, help, "counter", value as f64);
+    [
+        counter("assay_function_forwarded_total", "Calls of code functions that another node ran.", counts.forwarded),
+        counter(
+            "assay_function_forwarded_lost_total",
+            "Forwarded calls of code functions whose node stopped responding.",
+            counts.lost,
+        ),
+        counter(
+            "assay_function_executed_for_others_total",
+            "Calls of code functions that were run for other nodes.",
+            counts.executed,
+        ),
+    ]
+}
+
+/// Returns the counts of the backup. Its age is known only where the catalog is led.
+fn of_backups(backups: &Backups) -> Vec<Gauge> {
+    let (counts, status) = (backups.counts(), backups.status());
+    let counter = |name, help, value: u64| Gauge(name, help, "counter", value as f64);
+    let mut gauges = vec![
+        counter("assay_backup_stored_bytes_total", "Bytes that this node wrote to the backup.", counts.stored_bytes),
+        counter("assay_backup_bases_total", "States of groups that this node wrote to the backup.", counts.bases),
+        counter("assay_backup_failures_total", "Steps of the backup that failed and are repeated.", counts.failures),
+        Gauge(
+            "assay_backup_has_problem",
+            "Whether the last step of the backup on this node failed.",
+            "gauge",
+            f64::from(u8::from(status.problem.is_some())),
+        ),
+    ];
+    gauges.extend(status.newest_point.map(|at| {
+        let help = "Age of the newest state that can be restored, where this node leads the catalog.";
+        let age = assay_node_backups::now().0.saturating_sub(at.0) as f64 / 1000.0;
+        Gauge("assay_backup_point_age_seconds", help, "gauge", age)
+    }));
+    gauges
 }
 
 fn of_outbound(outbound: &EgressClient) -> [Gauge; 3] {

@@ -17,6 +17,7 @@ use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_api::limits_warnings;
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
+use assay_node_backups::Backups;
 use assay_node_budgets::{Budgets, ReplicatedBudgets};
 use assay_node_bulk_jobs::BulkJobs;
 use assay_node_console::cluster::ClusterReader;
@@ -32,7 +33,7 @@ use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
 use assay_node_retention::Retention;
-use assay_node_secrets::{KeySources, MASTER_KEY_VARIABLE, NodeKeys};
+use assay_node_secrets::{KeySources, Keyring, MASTER_KEY_VARIABLE, NodeKeys};
 use assay_storage_model::sabotage;
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
@@ -55,6 +56,8 @@ const MAIN_THREADS: usize = 2;
 pub const API_KEY_VARIABLE: &str = "ASSAY_API_KEY";
 /// Context of errors about the first organization.
 const FOUNDING: &str = "cannot create the first organization from [founding] and ASSAY_API_KEY";
+/// Error of a shutdown that a second signal ends.
+const SECOND_SIGNAL: &str = "received a second signal, stopping at once as after a crash";
 /// Time that a shutdown gives the spans of model calls to be written.
 const SPANS_WAIT: Duration = Duration::from_secs(10);
 /// Interval of retries of unfinished deletes.
@@ -112,18 +115,19 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let records = records(&config, (&cluster, &keys), &objects);
     let (identity, provider) = identity(&config, &records, (trust.as_ref(), login));
     let queries = queries(&config, prices, &cluster)?;
-    let admin_socket =
-        AdminSocket::open(&config.store.data_dir, Arc::clone(&cluster), identity.clone(), objects.clone())?;
+    let backups = open_backups(&config, &cluster)?;
+    let admin_socket = AdminSocket::open(&config.store.data_dir, (&cluster, &identity, &objects), backups.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let budgets = Budgets::new(Arc::new(ReplicatedBudgets(records.catalog().clone())), Handle::current());
     let gateway = model_calls::start_gateway(&config, (outbound.clone(), models, &budgets), &cluster, &records).await?;
-    let code = code_functions::host(&config, &outbound)?;
+    let (code, code_forwarding) = code_functions::start(&config, &outbound, &cluster)?;
+    let functions = (&code, &code_forwarding);
     let app = App {
         identity: identity.clone(),
         objects: objects.clone(),
         queries: queries.clone(),
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
-        metrics: metrics::source(&cluster, (&objects, &queries), (&outbound, &budgets, &code)),
+        metrics: metrics::source(&cluster, (&objects, &queries), (&outbound, &budgets), functions, &backups),
         config: config.http.clone(),
         rates: rate_limiter(&config, &cluster)?,
         quotas: Quotas::new(config.limits.quotas.clone(), ClusterUsage::start(&cluster, &config.limits.quotas)),
@@ -131,6 +135,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         provider,
         gateway: gateway.clone(),
         code: code.clone(),
+        code_forwarding: code_forwarding.clone(),
         console: console(&config, &cluster),
         services: assay_node_api::services(),
     };
@@ -138,21 +143,21 @@ async fn run(config: Config) -> anyhow::Result<()> {
     code.own.set_first(&server.function_addresses());
     let outbound = OutboundPolicy::open(outbound, &config.egress, &server, Arc::clone(&cluster))?;
     http_listener::announce(&config, &server.admin_addresses())?; // early: they are needed most without a majority
-    let scheme = if config.http.tls.is_some() { "https" } else { "http" };
-    let (addresses, otlp, handle) = (server.addresses(), server.otlp_addresses(), server.handle());
+    let (addresses, otlp) = (server.addresses(), server.otlp_addresses());
+    let (handle, background) = (server.handle(), server.background());
     warn_of_plain_text(&config.http, &addresses);
     let http = tokio::spawn(server.run());
     let settling = async {
-        let made = records.found_when_heard(&founding).await.context(FOUNDING)?;
-        records.settle_master_key(&keys).await.context("the master key of secrets")?;
-        identity.sweep_and_say().await;
+        let made = settle(&identity, &founding, &keys).await?;
         serving.store(true, Ordering::Relaxed);
-        announce(made.as_ref(), scheme, (&addresses, &otlp), config.console.enabled)
+        announce(made.as_ref(), &config, (&addresses, &otlp))
     };
     let started = signals.until(Box::pin(settling)).await;
     let mut beside = keep_beside(&config, &cluster, (&identity, budgets), (&objects, &queries));
     beside.spawn(outbound.keep());
     beside.spawn(code.keep());
+    beside.spawn(background);
+    beside.spawn(keep_backing_up(backups, keys));
     if let Some(started) = started {
         started?; // what was acknowledged is as safe as after a crash
         signals.first().await;
@@ -162,7 +167,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     beside.abort_all();
     handle.drain();
     let stopping = async {
-        handle.stop().await;
+        futures::join!(handle.stop(), code_forwarding.close(Duration::from_secs(config.http.stop_seconds_max)));
         http.await.context("the HTTP server failed")?.context("serving HTTP")?;
         gateway.settle(SPANS_WAIT).await;
         queries.close().await;
@@ -170,8 +175,23 @@ async fn run(config: Config) -> anyhow::Result<()> {
         admin_socket.close();
         cluster.shutdown().await.context("cannot close the store")
     };
-    let stopped = signals.until(Box::pin(stopping)).await;
-    stopped.unwrap_or_else(|| anyhow::bail!("received a second signal, stopping at once as after a crash"))
+    signals.until(Box::pin(stopping)).await.unwrap_or_else(|| anyhow::bail!(SECOND_SIGNAL))
+}
+
+/// Makes what a first start needs, and returns the first API key if one was made. Takes a majority of the cluster.
+async fn settle(identity: &Identity, founding: &Founding, keys: &NodeKeys) -> anyhow::Result<Option<Secret>> {
+    let records = identity.records();
+    let made = records.found_when_heard(founding).await.context(FOUNDING)?;
+    records.settle_master_key(keys).await.context("the master key of secrets")?;
+    identity.sweep_and_say().await;
+    Ok(made)
+}
+
+/// Backs up the cluster, if the settings have a backup.
+async fn keep_backing_up(backups: Option<Backups>, keys: Arc<NodeKeys>) {
+    if let Some(backups) = backups {
+        backups.run(keys.ring().map(Keyring::to_texts).unwrap_or_default()).await;
+    }
 }
 
 /// Returns what the server has to know of the console.
@@ -231,6 +251,12 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
         outbound: outbound::client(&config.egress)?,
         models: model_calls::catalog(config)?,
     })
+}
+
+/// Opens the backup, if the settings have one.
+fn open_backups(config: &Config, cluster: &Arc<Cluster>) -> anyhow::Result<Option<Backups>> {
+    let settings = config.backup.checked().map_err(anyhow::Error::msg)?;
+    settings.map(|settings| Backups::start(cluster, &settings).context("the backup")).transpose()
 }
 
 fn queries(config: &Config, prices: Prices, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
@@ -356,10 +382,10 @@ fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'
 /// Prints the first API key and the addresses, for operators and programs that wait for them.
 fn announce(
     made: Option<&Secret>,
-    scheme: &str,
+    config: &Config,
     (addresses, otlp): (&[SocketAddr], &[SocketAddr]),
-    has_console: bool,
 ) -> anyhow::Result<()> {
+    let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let mut out = std::io::stdout().lock();
     if let Some(key) = made {
         writeln!(out, "API key (shown once): {}", key.expose())?;
@@ -367,7 +393,7 @@ fn announce(
     for address in otlp {
         writeln!(out, "Exporters of OpenTelemetry are served over gRPC at {scheme}://{address}")?;
     }
-    for address in addresses.iter().filter(|_| has_console) {
+    for address in addresses.iter().filter(|_| config.console.enabled) {
         writeln!(out, "The console is at {scheme}://{address}/app")?;
     }
     for address in addresses {

@@ -13,8 +13,8 @@ pub fn operations() -> Vec<Operation> {
     let flag = json!({"type": "boolean"});
     let interpreter = json!({"type": "object", "required": ["runtime", "version"],
         "properties": {"runtime": text(), "version": text()}});
-    let code = json!({"type": "object", "nullable": true, "required": ["setting", "strength", "interpreters", "missing"],
-        "properties": {"setting": text(), "strength": maybe, "interpreters": {"type": "array", "items": interpreter},
+    let code = json!({"type": "object", "nullable": true, "required": ["setting", "strength", "interpreters", "missing", "kernel_limits"],
+        "properties": {"setting": text(), "strength": maybe, "kernel_limits": maybe, "interpreters": {"type": "array", "items": interpreter},
             "missing": {"type": "array", "items": text()}}});
     let about = json!({
         "type": "object",

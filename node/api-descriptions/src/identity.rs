@@ -35,14 +35,15 @@ pub fn logins() -> Vec<Operation> {
         .must_ask("code_challenge", text())
         .must_ask("code_challenge_method", method)
         .asks("state", text())
-        .asks("scope", json!({"type": "string", "enum": ["mcp"]}));
+        .asks("scope", json!({"type": "string", "enum": ["mcp"]}))
+        .asks("resource", text());
     let back = of("get", "/oauth/callback", "Receive the redirect of the provider")
         .must_ask("state", text())
         .asks("code", text())
         .asks("error", text());
     let granted = json!({
         "grant_type": grants, "client_id": text(), "code": text(), "redirect_uri": text(), "code_verifier": text(),
-        "refresh_token": text(), "scope": text(),
+        "refresh_token": text(), "scope": text(), "resource": text(),
     });
     let revoked = json!({"token": text(), "token_type_hint": text(), "client_id": text()});
     let ended = of("post", "/oauth/revoke", "End the login of a token");
@@ -55,7 +56,7 @@ pub fn logins() -> Vec<Operation> {
         page(authorize.redirects(), 400),
         page(page(back.redirects(), 400), 403).answers_with(
             200,
-            "A page that asks about pending invitations",
+            "A page that asks about a program, and about pending invitations",
             "text/html",
             text(),
         ),

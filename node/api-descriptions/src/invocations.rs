@@ -49,7 +49,8 @@ fn arguments() -> Value {
     }})
 }
 
-fn parent() -> Value {
+/// Describes the parent of spans, which is an object or an exported span.
+pub(crate) fn parent() -> Value {
     let text = json!({"type": "string"});
     let ids = json!({"type": "object", "nullable": true, "required": ["id", "span_id", "root_span_id"],
         "properties": {"id": text, "span_id": text, "root_span_id": text}});
@@ -68,5 +69,21 @@ pub fn operations() -> Vec<Operation> {
         )
     });
     let by_id = Operation::new("post", "/v1/function/{id}/invoke", TAG, "Invoke a function by its id");
-    by_body.chain([described(by_id.of("function").takes(arguments()))]).collect()
+    by_body.chain([described(by_id.of("function").takes(arguments())), sandbox_list()]).collect()
+}
+
+fn sandbox_list() -> Operation {
+    let text = json!({"type": "string"});
+    let spec = json!({"type": "object", "required": ["provider"],
+        "properties": {"provider": text, "snapshot_ref": text, "bundle_id": text}});
+    let runtime = json!({"type": "string", "enum": ["node", "python"]});
+    let context =
+        json!({"type": "object", "required": ["runtime"], "properties": {"runtime": runtime, "version": text}});
+    let evaluator = json!({"type": "object"});
+    Operation::new("post", "/function/sandbox-list", TAG, "List the evaluators in an uploaded bundle")
+        .takes(json!({"type": "object", "required": ["sandbox_spec", "runtime_context"], "properties": {
+            "sandbox_spec": spec, "runtime_context": context, "bundle_id": text, "project_id": text,
+            "entrypoints": {"type": "array", "items": text}}}))
+        .answers(json!({"type": "object", "additionalProperties": evaluator}))
+        .also_refuses(&REFUSALS)
 }

@@ -3,11 +3,13 @@
 
 pub mod access;
 pub mod console;
+pub mod evaluations;
 pub mod families;
 pub mod files;
 pub mod gateway;
 pub mod identity;
 pub mod invocations;
+pub mod online_scoring;
 pub mod otlp;
 pub mod queries;
 pub mod registering;

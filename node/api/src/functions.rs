@@ -1,6 +1,6 @@
 //! Handlers for prompts and functions.
 
-use assay_node_functions::{DEFINITIONS_AT_ONCE_MAX, Definition, Version};
+use assay_node_functions::{DEFINITIONS_AT_ONCE_MAX, Definition, Inserted, Version};
 use assay_node_http::openapi::{Operation, reference};
 use assay_node_http::requests::caller::Call;
 use assay_node_http::responses::refusal::Refusal;
@@ -28,7 +28,8 @@ pub async fn create(definition: Definition, call: Call, payload: Payload) -> Han
 
 pub async fn replace(definition: Definition, call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
-    json(&call.edge.functions.replace(&call.principal, definition, body).await?)
+    let (object, _) = call.edge.functions.replace(&call.principal, definition, body).await?;
+    json(&object)
 }
 
 pub async fn list(definition: Definition, call: Call) -> HandlerResult {
@@ -66,8 +67,17 @@ pub async fn insert(call: Call, payload: Payload) -> HandlerResult {
     });
     let inserted = call.edge.functions.insert(&call.principal, bodies.collect::<Result<_, _>>()?).await?;
     let ignored = inserted.iter().filter(|one| one.ignored).count();
-    let functions: Vec<_> = inserted.into_iter().map(|one| one.function).collect();
+    let functions: Vec<_> = inserted.into_iter().map(told).collect();
     json(&json!({"functions": functions, "ignored_count": ignored}))
+}
+
+/// Returns an inserted function as clients expect it.
+fn told(inserted: Inserted) -> Value {
+    let Inserted { mut function, found_existing, .. } = inserted;
+    if let Some(members) = function.as_object_mut() {
+        members.insert("found_existing".into(), found_existing.into());
+    }
+    function
 }
 
 type Pairs = Vec<(String, String)>;
@@ -89,8 +99,12 @@ fn version_of(pairs: impl IntoIterator<Item = (String, String)>) -> Result<(Vers
 pub fn operations() -> Vec<Operation> {
     let many = json!({"type": "array", "items": reference("CreateFunction"), "maxItems": DEFINITIONS_AT_ONCE_MAX});
     let functions = json!({"type": "object", "required": ["functions"], "properties": {"functions": many}});
+    let found = json!({"type": "object", "required": ["found_existing"], "properties": {
+        "found_existing": {"type": "boolean", "description": "Whether a function with this slug existed before"},
+    }});
+    let function = json!({"allOf": [reference("Function"), found]});
     let inserted = json!({"type": "object", "required": ["functions", "ignored_count"], "properties": {
-        "functions": {"type": "array", "items": reference("Function")}, "ignored_count": {"type": "integer", "minimum": 0},
+        "functions": {"type": "array", "items": function}, "ignored_count": {"type": "integer", "minimum": 0},
     }});
     let pushed =
         Operation::new("post", "/insert-functions", "Functions", "Create several functions, or none if one is invalid");

@@ -12,11 +12,13 @@
 //! | `registering` | registration for older SDKs |
 //! | `temporary_credentials` | temporary credentials of the AI gateway |
 //! | `identity` | the caller, OAuth logins, first setup of a client |
+//! | `background` | work without a request: running evaluations and online scoring |
 //! | `service`, `guide` | health, version, metrics, the OpenAPI document; pages of the user guide |
 //! | `openapi` | `/openapi.json`, `/docs`, and the table of operations of the public API |
 //! | `limits` | warnings about rate limit rules |
 
 mod access;
+mod background;
 mod functions;
 mod guide;
 mod identity;
@@ -55,7 +57,14 @@ pub fn services() -> Services {
         calls_models: |path| {
             assay_node_gateway::paths::is_gateway_path(path)
                 || assay_node_invocations_http::invocations::is_invocation_path(path)
+                || assay_node_evaluations_http::EVAL_PATHS.contains(&path)
+                || path == "/v1/project_score/test"
         },
         exports: |edge| Arc::new(ExportService::new(edge)),
+        metrics_text: |edge| {
+            let scoring = assay_node_online_scoring_executor::metrics_text(edge);
+            format!("{}{scoring}", assay_node_evaluations_http::metrics_text(edge))
+        },
+        background: background::run,
     }
 }

@@ -3,6 +3,7 @@
 //! Requests name projects by name, and responses contain the project with the object. Records and permissions are the
 //! same as at `/v1`.
 
+use assay_node_evaluations_http::experiments;
 use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::error_texts::kind_of;
 use assay_node_http::requests::error_texts::shortened;
@@ -109,7 +110,7 @@ pub async fn experiments(call: Call, payload: Payload) -> HandlerResult {
 pub async fn base_experiment(call: Call, payload: Payload) -> HandlerResult {
     let body = read(&call, payload).await?;
     let id = needed_id(&body, "id")?;
-    let base = crate::summaries::base(&call, id).await?;
+    let base = experiments::base(&call, id).await?;
     let (id, name) = base.ok_or_else(|| Refusal::bad("the experiment has no base experiment"))?;
     json(&json!({"base_exp_id": id, "base_exp_name": name}))
 }
@@ -255,9 +256,9 @@ pub async fn object_info(call: Call, payload: Payload) -> HandlerResult {
     let ids = ids(&body, "object_ids")?;
     let mut infos = Vec::with_capacity(ids.len());
     for id in ids {
-        let Some(found) = crate::summaries::visible(&call, kind, id).await? else { continue };
+        let Some(found) = experiments::visible(&call, kind, id).await? else { continue };
         let project = match found["project_id"].as_str().and_then(|id| Uuid::parse_str(id).ok()) {
-            Some(project) => crate::summaries::visible(&call, &kinds::PROJECT, project)
+            Some(project) => experiments::visible(&call, &kinds::PROJECT, project)
                 .await?
                 .map_or_else(|| json!({"id": project, "name": project}), |found| named(&found)),
             None => named(&found),
@@ -297,7 +298,7 @@ async fn project_of(call: &Call, body: &Body) -> Result<(Value, bool), Refusal> 
     text(body, "project_name")?;
     match id_of(body, "project_id")? {
         Some(id) => {
-            let found = crate::summaries::visible(call, &kinds::PROJECT, id).await?;
+            let found = experiments::visible(call, &kinds::PROJECT, id).await?;
             Ok((found.unwrap_or_else(|| json!({"id": id, "name": id})), true))
         }
         None => named_project(call, body).await,
@@ -351,7 +352,7 @@ async fn by_id_or(
             Ok(call.edge.records.list(&call.principal, kind, &request).await?)
         }
         _ => match id_of(body, "id")? {
-            Some(id) => Ok(crate::summaries::visible(call, kind, id).await?.into_iter().collect()),
+            Some(id) => Ok(experiments::visible(call, kind, id).await?.into_iter().collect()),
             None => listed(call, kind, filters).await,
         },
     }

@@ -6,6 +6,7 @@ use assay_node_api_descriptions as descriptions;
 use assay_node_api_descriptions::invocations::INVOKE_PATHS;
 use assay_node_console as console;
 use assay_node_console::tail::{TailOf, tail};
+use assay_node_evaluations_http::{handlers as evaluations, summaries as experiments};
 use assay_node_functions::Definition;
 use assay_node_gateway::paths;
 use assay_node_http::openapi::Operation;
@@ -15,6 +16,8 @@ use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::server::edge::Edge;
 use assay_node_http::web::{self, Data, HttpRequest, HttpResponse, Method, ServiceConfig, header, resource, to};
 use assay_node_identity::CONSOLE_CALLBACK;
+use assay_node_mcp_http::{self as mcp, MCP_PATH, METADATA_PATH};
+use assay_node_online_scoring_executor::operations as online_scoring;
 use assay_node_query_http::{btql, downloads, jobs, parsing};
 use assay_node_records::{Api, Changes, Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
@@ -56,6 +59,7 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/api/apikey/login").route(post().to(identity::login)));
     config.service(at("/api/self/me").route(post().to(identity::me)));
 
+    online_scoring_of(config);
     for kind in kinds::KINDS {
         if let Api::Shared(path, changes) = kind.api {
             records_of(config, path, kind, changes);
@@ -99,8 +103,10 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/logs3").route(post().to(rows::logs3)));
     console_of(config);
     invocations_of(config);
+    evaluations_of(config);
     temporary_credentials::register(config);
     logins(config);
+    mcp_of(config);
     gateway_of(config);
     config.default_service(to(unrouted));
 }
@@ -112,6 +118,8 @@ pub fn single_operations() -> Vec<Operation> {
     all.extend(identity::operations());
     all.extend(descriptions::identity::logins());
     all.extend(descriptions::identity::setups());
+    all.extend(oauth::registration::operations());
+    all.extend(mcp::operations());
     all.extend(views::operations());
     all.extend(secrets::operations());
     all.extend(budgets::operations());
@@ -130,9 +138,11 @@ pub fn single_operations() -> Vec<Operation> {
     all.extend(functions::operations());
     all.extend(descriptions::registering::operations());
     all.extend(descriptions::files::operations());
+    all.extend(descriptions::online_scoring::operations());
     all.extend(descriptions::otlp::operations());
     all.extend(descriptions::gateway::operations());
     all.extend(descriptions::invocations::operations());
+    all.extend(descriptions::evaluations::operations());
     all.extend(temporary_credentials::operations());
     all.extend(descriptions::console::operations());
     all.extend(descriptions::console::sessions());
@@ -167,12 +177,30 @@ fn console_of(config: &mut Routes<'_>) {
     config.service(at("/console/download/{ticket}").route(get().to(downloads::file)));
 }
 
+/// Registers the operations on rules of online scoring, before the routes of scores by their ids.
+fn online_scoring_of(config: &mut Routes<'_>) {
+    config.service(at("/v1/project_score/test").route(post().to(online_scoring::test)));
+    config.service(at("/v1/project_score/{id}/status").route(get().to(online_scoring::status)));
+    config.service(at("/v1/project_score/{id}/backfill").route(post().to(online_scoring::backfill)));
+}
+
 /// Registers the invocations of functions.
 fn invocations_of(config: &mut Routes<'_>) {
     for path in INVOKE_PATHS {
         config.service(at(path).route(post().to(invocations::by_body)));
     }
     config.service(at("/v1/function/{id}/invoke").route(post().to(invocations::by_id)));
+    config.service(at("/function/sandbox-list").route(post().to(invocations::sandboxes::list)));
+}
+
+/// Registers evaluations.
+fn evaluations_of(config: &mut Routes<'_>) {
+    config.service(at("/v1/eval").route(post().to(evaluations::start)).route(get().to(evaluations::list)));
+    config.service(at("/function/eval").route(post().to(evaluations::start)));
+    config.service(at("/v1/eval/remote-list").route(post().to(evaluations::remote_list)));
+    config.service(at("/v1/eval/{id}").route(get().to(evaluations::get)));
+    config.service(at("/v1/eval/{id}/cancel").route(post().to(evaluations::cancel)));
+    config.service(at("/v1/eval/{id}/report").route(get().to(evaluations::report)));
 }
 
 /// Registers routes without a description: the console page, its files, and browser reports.
@@ -316,10 +344,10 @@ fn simulated_users_of(config: &mut Routes<'_>) {
 
 /// Registers the summaries of experiments and datasets.
 fn summaries_of(config: &mut Routes<'_>) {
-    config.service(at("/v1/experiment/{id}/summarize").route(get().to(summaries::experiment)));
+    config.service(at("/v1/experiment/{id}/summarize").route(get().to(experiments::experiment)));
     config.service(at("/v1/dataset/{id}/summarize").route(get().to(summaries::dataset)));
     // Older clients request the same summaries at these paths.
-    config.service(at("/experiment-comparison2").route(get().to(summaries::comparison)));
+    config.service(at("/experiment-comparison2").route(get().to(experiments::comparison)));
     config.service(at("/dataset-summary").route(get().to(summaries::dataset_total)));
 }
 
@@ -332,10 +360,19 @@ fn logins(config: &mut Routes<'_>) {
         .service(at("/oauth/invitations").route(post().to(oauth::reply)))
         .service(at("/oauth/token").route(post().to(oauth::token)))
         .service(at("/oauth/revoke").route(post().to(oauth::revoke)))
+        .service(at("/oauth/register").route(post().to(oauth::registration::register)))
         .service(at("/api/cli/wizard-session/create").route(post().to(setup::create)))
         .service(at("/api/cli/wizard-session/login").route(get().to(setup::login)))
         .service(at("/api/cli/wizard-session/allow").route(post().to(setup::allow)))
         .service(at("/api/cli/wizard-session/poll").route(get().to(setup::poll)));
+}
+
+/// Registers the MCP server, and the metadata by which its clients find the login.
+fn mcp_of(config: &mut Routes<'_>) {
+    config
+        .service(at(MCP_PATH).route(post().to(mcp::post)))
+        .service(at(METADATA_PATH).route(get().to(mcp::protected_resource)))
+        .service(at(&format!("{METADATA_PATH}{MCP_PATH}")).route(get().to(mcp::protected_resource)));
 }
 
 /// Registers the routes of the separate port for metrics.

@@ -25,6 +25,8 @@ const CALLS_MAX: usize = 1 << 20;
 const CALLS_BYTES_MAX: usize = 1 << 40;
 /// Upper bound of `request_bytes_max`.
 const REQUEST_BYTES_MAX: usize = 1 << 30;
+/// Upper bound of `scoring_runs_per_minute` and `scoring_dollars_per_day`.
+const SCORING_MAX: u64 = 1_000_000;
 
 /// Table `gateway` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +72,14 @@ pub struct GatewaySettings {
     pub scorer_model: String,
     /// Embedding model for scorers without one.
     pub scorer_embedding_model: String,
+    /// Model for facets that name none, or that name a model of the hosted service such as `brain-facet-1`. Without it,
+    /// such facets are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facet_model: Option<String>,
+    /// Runs per minute of a rule of online scoring that sets no cap; 0 means no limit.
+    pub scoring_runs_per_minute: u64,
+    /// US dollars per day of a rule of online scoring that sets no cap; 0 means no limit.
+    pub scoring_dollars_per_day: u64,
     /// JSON file with models, which take precedence over the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalog_file: Option<PathBuf>,
@@ -95,6 +105,9 @@ impl Default for GatewaySettings {
             log_content: true,
             scorer_model: "gpt-5-mini".to_owned(),
             scorer_embedding_model: "text-embedding-ada-002".to_owned(),
+            facet_model: None,
+            scoring_runs_per_minute: 0,
+            scoring_dollars_per_day: 0,
             catalog_file: None,
         }
     }
@@ -141,9 +154,10 @@ impl GatewaySettings {
         range("calls_max", self.calls_max as u64, 1, CALLS_MAX as u64)?;
         range("calls_bytes_max", self.calls_bytes_max as u64, 1, CALLS_BYTES_MAX as u64)?;
         range("request_bytes_max", self.request_bytes_max as u64, 1, REQUEST_BYTES_MAX as u64)?;
-        for (setting, model) in
-            [("scorer_model", &self.scorer_model), ("scorer_embedding_model", &self.scorer_embedding_model)]
-        {
+        range("scoring_runs_per_minute", self.scoring_runs_per_minute, 0, SCORING_MAX)?;
+        range("scoring_dollars_per_day", self.scoring_dollars_per_day, 0, SCORING_MAX)?;
+        let scoring = [("scorer_model", &self.scorer_model), ("scorer_embedding_model", &self.scorer_embedding_model)];
+        for (setting, model) in scoring.into_iter().chain(self.facet_model.iter().map(|model| ("facet_model", model))) {
             if model.trim().is_empty() {
                 return Err(GatewaySettingsError::NoModel { setting });
             }

@@ -6,7 +6,7 @@
 mod pages;
 mod render;
 
-pub use pages::{Image, image};
+pub use pages::{Image, image, texts};
 pub use render::page;
 
 /// Root path of the guide.

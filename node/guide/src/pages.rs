@@ -20,6 +20,7 @@ macro_rules! page {
 pub(crate) const PAGES: &[Page] = &[
     page!("introduction"),
     page!("quickstart"),
+    page!("install"),
     page!("sdks"),
     page!("opentelemetry"),
     page!("console"),
@@ -28,8 +29,12 @@ pub(crate) const PAGES: &[Page] = &[
     page!("datasets-and-experiments"),
     page!("prompts-and-functions"),
     page!("running-prompts"),
+    page!("scorers"),
     page!("judges"),
     page!("code-functions"),
+    page!("online-scoring"),
+    page!("evaluations-from-ci"),
+    page!("coding-agents"),
     page!("attachments"),
     page!("access-control"),
     page!("gateway"),
@@ -38,9 +43,12 @@ pub(crate) const PAGES: &[Page] = &[
     page!("gateway-cache"),
     page!("clusters"),
     page!("operations"),
+    page!("backups"),
     page!("limits"),
     page!("security"),
+    page!("sandbox"),
     page!("docker"),
+    page!("kubernetes"),
     page!("settings"),
     page!("errors"),
     page!("errors/BadGatewayError"),
@@ -62,6 +70,11 @@ pub(crate) const PAGES: &[Page] = &[
     page!("errors/UnauthorizedError"),
     page!("errors/UnsupportedMediaTypeError"),
 ];
+
+/// Returns the paths of all pages below the root of the guide, with their Markdown.
+pub fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PAGES.iter().map(|page| (page.path, page.markdown))
+}
 
 /// Image of the guide.
 #[derive(Clone, Copy, Debug)]

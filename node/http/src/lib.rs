@@ -34,12 +34,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use actix_web::web::{Data, ServiceConfig};
+use assay_node_code_forwarding::CodeForwarding;
 use assay_node_gateway::Gateway;
 use assay_node_identity::{Identity, Provider};
 use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_runner::CodeHost;
+use futures::future::BoxFuture;
 
 use crate::grpc::GrpcService;
 use crate::server::edge::Edge;
@@ -68,6 +70,8 @@ pub struct App {
     pub provider: Option<Arc<dyn Provider>>,
     pub gateway: Gateway,
     pub code: CodeHost,
+    /// Calls of code that other nodes run.
+    pub code_forwarding: CodeForwarding,
     pub console: Console,
     pub services: Services,
 }
@@ -83,6 +87,10 @@ pub struct Services {
     pub calls_models: fn(&str) -> bool,
     /// Creates the service for exports over gRPC.
     pub exports: fn(Data<Edge>) -> Arc<dyn GrpcService>,
+    /// Returns the metrics of the API's services in Prometheus text format.
+    pub metrics_text: fn(&Edge) -> String,
+    /// Background work of the API, which runs until it is dropped.
+    pub background: fn(Data<Edge>) -> BoxFuture<'static, ()>,
 }
 
 /// Health of the node.

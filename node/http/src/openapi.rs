@@ -6,9 +6,10 @@ use crate::responses::refusal::ErrorKind;
 
 /// Operation names that do not follow from method and path. Clients generated from the original API's document use
 /// them.
-const NAMED: [(&str, &str, &str); 17] = [
+const NAMED: [(&str, &str, &str); 18] = [
     ("get", "/v1", "getIndex"),
     ("post", "/v1/insert", "postCrossObjectInsert"),
+    ("post", "/v1/eval", "evalLaunch"),
     ("post", "/v1/acl/batch_update", "aclBatchUpdate"),
     ("get", "/v1/acl/list_org", "aclListOrg"),
     ("get", "/environment", "listEnvironments"),
@@ -177,6 +178,12 @@ impl Operation {
     pub fn answers_with(mut self, status: u16, about: &str, content_type: &str, schema: Value) -> Operation {
         let content = Map::from_iter([(content_type.to_owned(), json!({ "schema": schema }))]);
         self.others.push((status, json!({"description": about, "content": content})));
+        self
+    }
+
+    /// Adds a response without a body.
+    pub fn answers_nothing_with(mut self, status: u16, about: &str) -> Operation {
+        self.others.push((status, json!({ "description": about })));
         self
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod expect_continue;
 mod graceful_shutdown;
 mod listener;
 pub mod metrics;
+pub mod service_state;
 pub(crate) mod sockets;
 mod tls;
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use actix_server::{Server as Workers, ServerHandle};
 use actix_web::web::Data;
-use futures::future::{join, join_all, try_join, try_join_all};
+use futures::future::{BoxFuture, join, join_all, try_join, try_join_all};
 use tokio::task::JoinHandle;
 
 use crate::config::TlsFiles;
@@ -46,6 +47,7 @@ const OTLP_CALLS_AT_ONCE_MAX: u32 = 32;
 /// Server with bound sockets. Connections queue after [`Server::bind`]; [`Server::run`] drives the server.
 pub struct Server {
     edge: Data<Edge>,
+    background: fn(Data<Edge>) -> BoxFuture<'static, ()>,
     workers: Vec<Workers>,
     doors: Arc<Vec<ListeningSockets>>,
     addresses: Vec<SocketAddr>,
@@ -111,6 +113,7 @@ impl Server {
         let doors = Arc::new(doors);
         Ok(Server {
             edge,
+            background: services.background,
             workers,
             doors,
             addresses,
@@ -145,6 +148,11 @@ impl Server {
     /// Returns the addresses of the listener for OTLP over gRPC, if there is one.
     pub fn otlp_addresses(&self) -> Vec<SocketAddr> {
         self.otlp.as_ref().map(GrpcServer::addresses).unwrap_or_default()
+    }
+
+    /// Returns the background work of the API, which runs until it is dropped.
+    pub fn background(&self) -> BoxFuture<'static, ()> {
+        (self.background)(self.edge.clone())
     }
 
     pub fn handle(&self) -> Handle {

@@ -147,12 +147,18 @@ pub struct QueryOptions {
     pub version: Option<String>,
     /// Whether the query ignores the masks of blind projects, because the server itself needs all data.
     pub unmasked: bool,
+    /// Cursor of the previous page of the same query.
+    pub cursor: Option<String>,
+    /// Upper bound of the rows in addition to the limit of the query.
+    pub limit_max: Option<u64>,
+    /// Preview length of a query that has none.
+    pub preview_default: Option<u32>,
 }
 
 impl QueryOptions {
     /// Returns options for the newest rows, with at most `bytes_max` bytes.
     pub fn newest(bytes_max: usize) -> QueryOptions {
-        QueryOptions { bytes_max, version: None, unmasked: false }
+        QueryOptions { bytes_max, version: None, unmasked: false, cursor: None, limit_max: None, preview_default: None }
     }
 }
 
@@ -164,6 +170,8 @@ pub struct RowsPage {
     pub cursor: Option<String>,
     /// Version at which the page was read.
     pub version: String,
+    /// Warnings about the query.
+    pub warnings: Vec<String>,
 }
 
 /// Returns the rows of a query that the server runs on the caller's behalf.
@@ -171,6 +179,13 @@ pub struct RowsPage {
 /// `query` is a text or a tree.
 pub async fn rows_of(caller: &Caller, query: impl Into<Value>, options: &QueryOptions) -> Result<Vec<Value>, Refusal> {
     Ok(page_of(caller, query.into(), options, true).await?.rows)
+}
+
+/// Returns all rows of a query up to its limit, with its version and its warnings.
+///
+/// `query` is a text or a tree.
+pub async fn whole_page(caller: &Caller, query: impl Into<Value>, options: &QueryOptions) -> Result<RowsPage, Refusal> {
+    page_of(caller, query.into(), options, true).await
 }
 
 /// Returns one page of the rows of a query that the server runs on the caller's behalf.
@@ -182,9 +197,12 @@ pub async fn rows_page(caller: &Caller, query: impl Into<Value>, options: &Query
 
 async fn page_of(caller: &Caller, query: Value, options: &QueryOptions, whole: bool) -> Result<RowsPage, Refusal> {
     let version = options.version.clone().map(|version| ("version".to_owned(), version.into()));
-    let body: Map<String, Value> = [("query".to_owned(), query)].into_iter().chain(version).collect();
+    let cursor = options.cursor.clone().map(|cursor| ("cursor".to_owned(), cursor.into()));
+    let body: Map<String, Value> = [("query".to_owned(), query)].into_iter().chain(version).chain(cursor).collect();
     let asked = query_request(body, caller.edge.queries.now())?;
-    let bounded = Question { whole, ..asked.question }.read()?;
+    let QueryOptions { limit_max, preview_default, .. } = *options;
+    let bounded = Question { whole, limit_max, preview_default, ..asked.question }.read()?;
+    let warnings = bounded.notes().iter().map(|note| note.message.clone()).collect();
     let sources = sources(&caller.edge.identity, &caller.principal, &bounded).await?;
     let is_short = bounded.is_by_key() && sources.homes.len() == 1;
     let secrets = secrets(&caller.edge.records)?;
@@ -212,7 +230,7 @@ async fn page_of(caller: &Caller, query: Value, options: &QueryOptions, whole: b
         false => serde_json::from_slice(&body).map_err(Refusal::internal)?,
     };
     match answer["data"].take() {
-        Value::Array(rows) => Ok(RowsPage { rows, cursor, version }),
+        Value::Array(rows) => Ok(RowsPage { rows, cursor, version, warnings }),
         _ => Err(Refusal::internal("the answer to a query has no rows")),
     }
 }

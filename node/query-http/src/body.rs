@@ -52,6 +52,8 @@ pub fn query_request(mut body: Map<String, Value>, now: i64) -> Result<QueryRequ
         cursor: text(&body, "cursor")?.map(str::to_owned),
         inference_depth: natural(&body, "inference_depth")?,
         whole: false,
+        limit_max: None,
+        preview_default: None,
         now,
     };
     Ok(QueryRequest {

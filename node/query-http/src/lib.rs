@@ -19,4 +19,4 @@ pub mod jobs;
 pub mod masks;
 pub mod parsing;
 
-pub use answers::{QueryOptions, RowsPage, btql, rows_of, rows_page};
+pub use answers::{QueryOptions, RowsPage, btql, rows_of, rows_page, whole_page};

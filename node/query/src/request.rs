@@ -1,6 +1,6 @@
 //! Request for a query, parsed and bound before any lookup. It reports all errors that do not depend on data.
 
-use assay_node_btql::ast::{self, Binary, Logic, Node, Query};
+use assay_node_btql::ast::{self, Binary, Logic, Node, Query, Select};
 use assay_node_btql::bound::{Bound, Key, Note, Order, Output, Rows};
 use assay_node_btql::columns::{Kind, Named};
 use assay_node_btql::schema::{self, Column};
@@ -37,6 +37,10 @@ pub struct Question {
     pub inference_depth: Option<u64>,
     /// Whether the response must have all rows up to the limit, because no client will request the rest with a cursor.
     pub whole: bool,
+    /// Upper bound of the rows or groups in addition to the limit of the query.
+    pub limit_max: Option<u64>,
+    /// Preview length of a query that has none.
+    pub preview_default: Option<u32>,
     /// Time of the request, in microseconds since the epoch.
     pub now: i64,
 }
@@ -81,6 +85,9 @@ impl Question {
         if let Some(root) = &self.scope_to_root_span_id {
             scope(&mut query, root);
         }
+        if has_plain_rows(&query) {
+            query.preview_length = query.preview_length.or(self.preview_default.map(i64::from));
+        }
         let text = self.query.as_str();
         let env = self.env(text);
         let mut bound = bind(&query, &env)?;
@@ -113,6 +120,11 @@ impl Question {
     }
 
     fn limit(&self, bound: &Bound) -> Option<u64> {
+        let own = self.own_limit(bound);
+        own.into_iter().chain(self.limit_max).min()
+    }
+
+    fn own_limit(&self, bound: &Bound) -> Option<u64> {
         match (&bound.output, bound.limit) {
             (_, None) if self.disable_limit => None,
             (Output::Rows { .. }, Some(limit)) if self.whole => Some(limit),
@@ -185,6 +197,18 @@ fn scope(query: &mut Query, root_span_id: &str) {
     query.filter = Some(ast::Expr::new(ast::At::default(), Node::logic(Logic::And, conditions)));
 }
 
+/// Returns whether the result has columns of objects only, so that every form of the language can add a preview to it.
+fn has_plain_rows(query: &Query) -> bool {
+    let is_column = |select: &Select| match select {
+        Select::Star(_) => true,
+        Select::Item(item) => matches!(item.expr.node, Node::Path(_)),
+    };
+    let has_groups = query.group_by.is_some() || !query.dimensions.is_empty() || !query.measures.is_empty();
+    let is_nested = matches!(query.from.as_ref().map(|from| &from.source), Some(ast::Source::Query(_)));
+    let is_changed = query.distinct || query.pivot.is_some() || !query.unpivot.is_empty() || !query.settings.is_empty();
+    !has_groups && !is_nested && !is_changed && !query.select.is_empty() && query.select.iter().all(is_column)
+}
+
 fn innermost_of(query: &Query) -> &Query {
     match query.from.as_ref().map(|from| &from.source) {
         Some(ast::Source::Query(inner)) => innermost_of(inner),
@@ -197,4 +221,45 @@ fn said(query: &Query) -> Result<Value, AskError> {
     // Texts are preferred, because a deep tree exceeds the recursion limit of JSON parsers.
     let text = in_sql(query).or_else(|_| in_clauses(query)).map(Value::String);
     text.or_else(|_| in_tree(query)).map_err(|why| AskError::Internal(format!("a query that cannot be said: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Bounded {
+        let question =
+            Question { query: query.into(), limit_max: Some(5), preview_default: Some(9), ..Question::default() };
+        question.read().expect("it reads")
+    }
+
+    #[test]
+    fn a_caller_bounds_the_rows_of_any_query() {
+        for (query, limit) in [
+            ("SELECT * FROM dataset('x')", 5),
+            ("SELECT * FROM dataset('x') LIMIT 3", 3),
+            ("SELECT * FROM dataset('x') LIMIT 30", 5),
+            ("SELECT tags, count(1) FROM dataset('x') GROUP BY 1", 5),
+            ("infer: * | from: dataset('x')", 5),
+        ] {
+            assert_eq!(read(query).limit, Some(limit), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_default_preview_goes_with_columns_of_objects_only() {
+        for (query, preview) in [
+            ("SELECT * FROM dataset('x')", Some(9)),
+            ("SELECT id, input.a FROM project_logs('x') WHERE is_root ORDER BY created DESC", Some(9)),
+            ("select: input | from: dataset('x') | preview_length: 3", Some(3)),
+            ("SELECT upper(id) FROM dataset('x')", None),
+            ("SELECT count(1) FROM dataset('x')", None),
+            ("SELECT DISTINCT input FROM dataset('x')", None),
+            ("SELECT input, count(1) FROM dataset('x') GROUP BY 1", None),
+            ("SELECT id FROM (SELECT id, input FROM dataset('x'))", None),
+            ("infer: input | from: dataset('x')", None),
+        ] {
+            assert_eq!(read(query).bound.preview_length, preview, "{query}");
+        }
+    }
 }

@@ -23,8 +23,8 @@ use assay_node_objects::{FetchPage, FetchRequest, ObjectWrite, RowHome, WriteErr
 use assay_node_query_http::masks::masks;
 use assay_node_records::ObjectHome;
 use assay_node_reviews::Blindness;
-use assay_storage_model::ObjectKind;
-use assay_storage_model::event::SentItem;
+use assay_storage_model::event::{RowError, SentItem};
+use assay_storage_model::{NotWritten, ObjectKind};
 use futures::future::join;
 use serde_json::{Map, Value, json};
 use tracing::Span;
@@ -35,6 +35,9 @@ use crate::files::Attachments;
 
 /// Header with the version of a page.
 const VERSION: &str = "x-bt-version";
+
+/// Kinds of `_async_scoring_control` that need an executor, also in logs without rules.
+const SCORING_DEMANDS: [&str; 3] = ["trigger_functions", "state_force_reselect", "state_enabled_force_rescore"];
 
 /// Rows with the result of the search for attachments.
 pub type SearchedRows = (Vec<SentItem>, Attachments);
@@ -226,10 +229,9 @@ pub async fn logs3(call: Call, payload: Payload) -> HandlerResult {
         places.push(group.indexes);
     }
     let sent = send(&call, writes).await.map_err(|error| match error {
-        WriteError::Row { write, mut error } => {
-            let place = places.get(write).and_then(|places| places.get(error.row));
-            error.row = place.copied().unwrap_or(error.row);
-            Refusal::from(error)
+        WriteError::Row { write, error } => Refusal::from(at_row(&places, write, error)),
+        WriteError::Forbidden { write, error } => {
+            WriteError::Forbidden { write, error: at_row(&places, write, error) }.into()
         }
         other => other.into(),
     })?;
@@ -242,6 +244,13 @@ pub async fn logs3(call: Call, payload: Payload) -> HandlerResult {
         call.edge.functions.settle(&call.principal, admitted).await?;
     }
     json(&json!({ "row_ids": row_ids }))
+}
+
+/// Returns the error of a row with its place in the request.
+fn at_row(places: &[Vec<usize>], write: usize, mut error: RowError) -> RowError {
+    let place = places.get(write).and_then(|places| places.get(error.row));
+    error.row = place.copied().unwrap_or(error.row);
+    error
 }
 
 /// Reserves the slugs of prompts and functions before their rows are written.
@@ -283,11 +292,16 @@ pub async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<Str
         return Ok(row_ids);
     }
     admit_writes(&call.edge.quotas, &call.principal, &sent)?;
+    for write in sent.iter().filter(|write| demands_scoring(write)) {
+        let noted = call.edge.records.note_scoring_demand(write.object).await;
+        noted.map_err(|why| WriteError::from(NotWritten::Failed(why.to_string())))?;
+    }
     let objects: Vec<_> = sent.iter().map(|write| write.object).collect();
     let still = call.edge.records.still(&call.principal, &objects, Permission::Update);
     let (written, still) = join(call.objects().write(sent, call.patience()), still).await;
     let written = written.map_err(|error| match error {
         WriteError::Row { write, error } => WriteError::Row { write: places[write], error },
+        WriteError::Forbidden { write, error } => WriteError::Forbidden { write: places[write], error },
         other => other,
     })?;
     // The object may be gone after the write, so the outcome is unknown.
@@ -297,6 +311,18 @@ pub async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<Str
         row_ids[place] = written.row_ids;
     }
     Ok(row_ids)
+}
+
+/// Returns whether rows of a project's log demand that functions run on them.
+fn demands_scoring(write: &ObjectWrite) -> bool {
+    let demands = |row: &SentItem| match row {
+        SentItem::Row(row) => row.get("_async_scoring_control").is_some_and(|control| {
+            let kind = control.get("kind").and_then(Value::as_str).unwrap_or_default();
+            SCORING_DEMANDS.contains(&kind)
+        }),
+        SentItem::Other(_) => false,
+    };
+    write.object.kind == ObjectKind::ProjectLogs && write.rows.iter().any(demands)
 }
 
 /// Records the object and shard in the tracing span of the request. The last of several objects remains.

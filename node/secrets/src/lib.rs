@@ -32,7 +32,8 @@ pub use key_files::{
 pub use master_keys::{MasterKey, without_key};
 pub use signing_key::SigningSecrets;
 pub use vault::{
-    Belonging, BoundCipher, KeyId, Keyring, NONCE_BYTES, PLAIN_BYTES_MAX, Sealed, VAULT_KEY_BYTES, VaultError, VaultKey,
+    Belonging, BoundCipher, KEY_ID_BYTES, KeyId, Keyring, NONCE_BYTES, PLAIN_BYTES_MAX, Sealed, VAULT_KEY_BYTES,
+    VaultError, VaultKey,
 };
 
 /// Upper bound of the attempts of one change. Each loses only to another writer that won.

@@ -28,7 +28,7 @@ pub const NONCE_BYTES: usize = 24;
 pub const PLAIN_BYTES_MAX: usize = 1 << 20;
 
 const TAG_BYTES: usize = 16;
-const KEY_ID_BYTES: usize = 8;
+pub const KEY_ID_BYTES: usize = 8;
 /// Frozen: every encrypted record has the id of its key.
 const KEY_ID_CONTEXT: &str = "assay 2026-11-23 id of a vault key 1";
 /// Prefix of the associated data. Frozen, as the layout behind it is.
@@ -43,6 +43,14 @@ pub struct KeyId([u8; KEY_ID_BYTES]);
 impl KeyId {
     pub fn parse(text: &str) -> Option<KeyId> {
         bytes_of_hex(text).map(KeyId)
+    }
+
+    pub fn from_bytes(bytes: [u8; KEY_ID_BYTES]) -> KeyId {
+        KeyId(bytes)
+    }
+
+    pub fn bytes(self) -> [u8; KEY_ID_BYTES] {
+        self.0
     }
 }
 
@@ -304,6 +312,11 @@ impl Keyring {
 
     pub fn current(&self) -> &VaultKey {
         &self.current
+    }
+
+    /// Returns the texts of all keys, the current one first, for a copy that is encrypted itself.
+    pub fn to_texts(&self) -> Vec<Secret> {
+        std::iter::once(&self.current).chain(&self.old).map(VaultKey::to_hex).collect()
     }
 
     /// The ids of all of them, the current one first.

@@ -141,6 +141,17 @@ pub enum AdminCommand {
 pub enum SocketRequest {
     Admin(AdminCommand),
     Cluster(ClusterRequest),
+    /// Stores a backup now. The answer is a series of [`BackupReply`].
+    Backup,
+}
+
+/// Reply to a request for a backup. Only the last one is no progress.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackupReply {
+    Progress(String),
+    Done(Value),
+    Refused(String),
 }
 
 /// Reply to a [`SocketRequest`].

@@ -1,6 +1,6 @@
 //! `assay cluster`: makes nodes into one cluster and operates it, for the owner of the data directory.
 //!
-//! `init` and `join` prepare a directory while no node runs on it, and `recover` changes one. Everything else is a
+//! `init`, `join` and `prepare` prepare a directory while no node runs on it, and `recover` changes one. Everything else is a
 //! request to a running node, through the socket in its directory or its administrators' listener; any node of the cluster
 //! will do.
 //!
@@ -9,6 +9,7 @@
 //! a cluster can therefore run before every start, when there is no majority yet.
 
 mod init;
+mod prepare;
 mod status_text;
 mod token_file;
 
@@ -32,6 +33,7 @@ use crate::admin_api::requests::{
 };
 use crate::admin_api::socket::ask;
 pub use init::{InitRequest, init};
+use prepare::{PrepareRequest, WAIT_SECONDS, prepare};
 use status_text::status_text;
 
 /// Shortest time between two progress lines of a drain, which is short unless it hangs.
@@ -91,6 +93,22 @@ pub enum ClusterCommand {
         #[arg(long, value_name = "HOST:PORT")]
         peer_address: String,
     },
+    /// Prepare a data directory without an operator: join the cluster at --admin, or found one if none of its nodes runs.
+    /// A directory that was prepared before is left alone
+    Prepare {
+        /// Address at which other nodes reach this one: host:port
+        #[arg(long, value_name = "HOST:PORT")]
+        peer_address: String,
+        /// Peer address of the one node that may found the cluster; empty or left out, no node may
+        #[arg(long, value_name = "HOST:PORT", default_value = "", hide_default_value = true)]
+        founder: String,
+        /// Number of shards if it founds the cluster, which cannot change later (4 to 256) [default: 16]
+        #[arg(long)]
+        shards: Option<u16>,
+        /// Time to wait for the cluster
+        #[arg(long, value_name = "SECONDS", default_value_t = WAIT_SECONDS)]
+        wait_seconds: u64,
+    },
     /// Show nodes and groups
     Status {
         /// Wait until every group has all its replicas and a leader
@@ -140,6 +158,13 @@ pub fn run(args: ClusterArgs) -> anyhow::Result<()> {
             print_prepared(data_dir, &peer_address, as_json, &node)
         }
         ClusterCommand::Recover { force, yes } => recover(data_dir, force, yes, as_json),
+        ClusterCommand::Prepare { peer_address, founder, shards, wait_seconds } => {
+            let cluster = ListenerClient::new(&remote, data_dir)?;
+            let cluster = cluster.context("`prepare` asks the cluster: name its listener with --admin URL")?;
+            let wait = Duration::from_secs(wait_seconds);
+            let wanted = PrepareRequest { peer_address: &peer_address, founder: &founder, shards, wait };
+            print_prepared(data_dir, &peer_address, as_json, &prepare(data_dir, &cluster, wanted)?)
+        }
         command => {
             let node = match ListenerClient::new(&remote, data_dir)? {
                 Some(remote) => RunningNode::Listener(remote),
@@ -178,7 +203,10 @@ fn ask_node(node: &RunningNode, command: ClusterCommand, as_json: bool) -> anyho
         ClusterCommand::Undrain { node: drained } => done(node, as_json, ClusterRequest::Undrain { node: drained }),
         ClusterCommand::Remove { node: removed } => done(node, as_json, ClusterRequest::Remove { node: removed }),
         ClusterCommand::Replace { old, new } => done(node, as_json, ClusterRequest::Replace { old, new }),
-        ClusterCommand::Init { .. } | ClusterCommand::Join { .. } | ClusterCommand::Recover { .. } => {
+        ClusterCommand::Init { .. }
+        | ClusterCommand::Join { .. }
+        | ClusterCommand::Prepare { .. }
+        | ClusterCommand::Recover { .. } => {
             anyhow::bail!("the command works on a data directory, not through a running node")
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +104,22 @@ impl ListenerClient {
         );
         let bytes = self.exchange(head.as_bytes()).with_context(|| format!("the request to {} failed", self.url))?;
         answer_of(&bytes).with_context(|| format!("{} responded", self.url))
+    }
+
+    /// Returns the address of the listener, as it was given.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns whether no listener runs: the host has addresses, and all of them refuse connections.
+    pub fn is_absent(&self) -> bool {
+        let Ok(addresses) = (self.host.as_str(), self.port).to_socket_addrs() else { return false };
+        let refused = |address: SocketAddr| {
+            let connected = TcpStream::connect_timeout(&address, CONNECT_MAX);
+            connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+        };
+        let answers: Vec<bool> = addresses.map(refused).collect();
+        !answers.is_empty() && answers.iter().all(|refused| *refused)
     }
 
     fn exchange(&self, request: &[u8]) -> anyhow::Result<Vec<u8>> {

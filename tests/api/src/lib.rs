@@ -5,11 +5,13 @@
 //! list of base addresses in turn, so that the same files test one node or many. Malformed requests are data too
 //! (`corpus/*.json`), described in `corpus`.
 
+pub mod agent_data;
 pub mod case;
 pub mod corpus;
 pub mod dev;
 pub mod http;
 pub mod machines;
+pub mod openid_provider;
 pub mod pattern;
 pub mod process;
 pub mod rows;

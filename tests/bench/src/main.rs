@@ -2,6 +2,7 @@
 
 mod client_threads;
 mod cluster;
+mod functions;
 mod gateway;
 mod http;
 mod process;
@@ -58,6 +59,8 @@ enum Command {
     Cluster(cluster::command::ClusterCommand),
     #[command(flatten)]
     Gateway(gateway::command::GatewayCommand),
+    #[command(flatten)]
+    Functions(functions::command::FunctionsCommand),
     /// The bare pipeline: reads, parses, appends to one file, syncs it once for all who wait. Serves until interrupted
     Bare(BareArgs),
     #[command(hide = true)]
@@ -378,6 +381,7 @@ fn main() -> anyhow::Result<()> {
         Command::Releases(args) => release_comparison::run(args),
         Command::Cluster(command) => cluster::command::run(command),
         Command::Gateway(command) => gateway::command::run(command),
+        Command::Functions(command) => functions::command::run(command),
         Command::Bare(args) => http::bare_server::run(&http::bare_server::BareServerOptions {
             listen: args.listen,
             dir: args.dir,

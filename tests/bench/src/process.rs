@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Ticks of a second in /proc; fixed on Linux for the machines we run on.
-const TICKS_PER_SECOND: f64 = 100.0;
+pub const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A process as /proc names it.
 #[derive(Clone, Debug)]

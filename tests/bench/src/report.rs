@@ -91,6 +91,19 @@ fn rounded(value: f64) -> String {
     }
 }
 
+/// Latencies of one measurement in milliseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Latency {
+    pub p50: f64,
+    pub p99: f64,
+}
+
+impl Latency {
+    pub fn of(ms: &[f64]) -> Latency {
+        Latency { p50: percentile(ms.iter().copied(), 0.5), p99: percentile(ms.iter().copied(), 0.99) }
+    }
+}
+
 /// The middle of what was measured; of an even number, the lower one of the two in the middle.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     percentile(values, 0.5)

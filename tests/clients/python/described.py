@@ -86,6 +86,11 @@ RULES = [
     (r"rows of a dataset have no traces and no scores", "a field goes with another"),
     (r"`filter` has to be one expression, without other clauses", "a query is written in a language of its own"),
     (r"`base` has to be one of `experiments`", "an id is one of those in another field"),
+    (r"the score is no rule of online scoring: .*", "it depends on what is stored"),
+    (r"the rule is paused: .*", "it depends on what is stored"),
+    (r"`score_type` is .*; it must be `online`, as `config.online` is set", "a field goes with another"),
+    (r"`config(\.online.*)?` is .*", "a rule of online scoring has a configuration, with a filter and functions that there are"),
+    (r"`(filter|to)` is .*; it must be .*", "a query is written in a language of its own, and one time is after another"),
     (r"`version` differs from the version of the page with this cursor", "a cursor goes with a version"),
     (r"the request line and headers have \d+ bytes; the maximum is \d+", "all parameters together have a size"),
 ]
@@ -95,6 +100,7 @@ PLACE = r"(`?[^`]*`?: )?"
 EXPORTS = [f"{root}/v1/{signal}" for root in ("/otel", "") for signal in ("traces", "logs", "metrics")]
 # Paths of model clients. Their bodies are those of model APIs, which the document does not describe, and so are their errors.
 MODEL_API = re.compile(r"/gateway/.*|/v1/proxy/.*|/v1beta/models.*|/v1/(chat/|completions|embeddings|messages|models|moderations|responses).*")
+EVALUATIONS = ["/v1/eval", "/function/eval", "/v1/eval/remote-list", "/function/sandbox-list"]
 # Statuses that say nothing about the request's form: it is too large as a whole, or what it asks for is gone.
 WHOLE = (410, 413, 431)
 
@@ -118,6 +124,9 @@ def refused_by_a_rule(ctx, response, case):
             return None
         # Whether a stored function runs depends on what is stored: its model, its templates, its schema.
         if response.status_code == 400 and case.path.endswith("/invoke") and isinstance(body.get("Message"), str):
+            return None
+        # An evaluation names one source of data and functions in one form each, and all of them have to exist.
+        if response.status_code == 400 and case.path in EVALUATIONS and isinstance(body.get("Message"), str):
             return None
         # Bytes that are no message of protobuf: what a schema says of them is that they are bytes.
         if response.status_code == 400 and case.path in EXPORTS and isinstance(body, str):

@@ -117,7 +117,7 @@ CHANGES = {
 LISTS = {"acl": OF_VIEW, "view": OF_VIEW}
 FEEDBACK = [{"id": "row", "comment": "well done", "source": "api"}]
 INVITED = {"invite_users": {"emails": ["ann@example.com"]}}
-EVAL = lambda w: {"project_id": w.project, "data": {"dataset_id": w.dataset}, "task": {"function_id": w.prompt}, "scores": []}
+EVAL = lambda w: {"project_id": w.project, "data": {"dataset_id": w.dataset}, "task": {"function_id": scorer(w)}, "scores": []}
 
 
 def of_acl(world):
@@ -145,6 +145,8 @@ SPECIAL = {
     "acls.find_and_delete": lambda w: ([], of_acl(w)),
     "ai_secrets.find_and_delete": lambda w: ([], of_secret(w)),
     "evals.create": lambda w: ([], EVAL(w)),
+    # Functions of other scripts may have types that this package does not know.
+    "functions.list": lambda w: ([], {"project_name": http("GET", f"/v1/project/{w.project}")["name"]}),
     "functions.invoke": lambda w: ([scorer(w)], {"input": {"output": "a", "expected": "a"}}),
     "organizations.members.update": lambda w: ([], INVITED),
     "organizations.update": lambda w: ([w.org], {"is_universal_api": True}),

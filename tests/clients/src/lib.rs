@@ -8,5 +8,6 @@ pub mod kept;
 pub mod models;
 pub mod pages;
 pub mod proxy;
+pub mod pushing;
 pub mod python;
 pub mod suite;

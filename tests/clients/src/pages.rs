@@ -195,12 +195,25 @@ fn local(text: &str, place: &ScriptPlace<'_>) -> String {
         .replace(KEY, &format!("BRAINTRUST_API_KEY={}", place.key))
 }
 
+/// Programs that take `assay` as a name. Behind `--`, some of them run the program itself.
+const NAMING_PROGRAMS: [&str; 4] = ["claude", "codex", "helm", "kubectl"];
+
+/// Returns the part of a line that may have a command of the program.
+fn own_part(line: &str) -> &str {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    if !NAMING_PROGRAMS.contains(&first) {
+        return line;
+    }
+    line.split_once(" -- ").map_or("", |(_, own)| own)
+}
+
 /// Commands of the program in an example, each with the options that it names.
 pub fn commands(text: &str) -> Vec<(Vec<String>, BTreeSet<String>)> {
     let joined = text.replace("\\\n", " ");
     let mut found = Vec::new();
     for command in joined
         .lines()
+        .map(own_part)
         .flat_map(|line| format!(" {line}").split(" assay ").skip(1).map(str::to_owned).collect::<Vec<_>>())
     {
         // A command in another one ends at a bracket.
@@ -240,6 +253,14 @@ mod tests {
         for wrong in ["<!-- not run: -->\n```sh\na\n```\n", "<!-- fails -->\n```sh\na\n```\n", "```sh\na\n"] {
             assert!(examples(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn programs_that_name_the_program_do_not_run_it() {
+        assert_eq!(commands("helm install assay --namespace assay \\\n --wait\nclaude mcp add assay --header x\n"), []);
+        let found = commands("kubectl exec --namespace assay assay-0 -- assay cluster status --wait\n");
+        let options = BTreeSet::from(["--wait".to_owned()]);
+        assert_eq!(found, [(vec!["cluster".to_owned(), "status".to_owned()], options)]);
     }
 
     fn place(scripts: &Path) -> ScriptPlace<'_> {

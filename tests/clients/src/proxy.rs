@@ -33,6 +33,11 @@ struct Shared {
 impl Proxy {
     /// Starts a proxy for nodes at addresses such as `http://127.0.0.1:8000`.
     pub fn start(urls: &[String]) -> Result<Proxy> {
+        Proxy::start_at(TcpListener::bind("127.0.0.1:0")?, urls)
+    }
+
+    /// Starts a proxy at an address that was bound before, such as one that the nodes know.
+    pub fn start_at(listener: TcpListener, urls: &[String]) -> Result<Proxy> {
         let address = |url: &String| -> Result<SocketAddr> {
             let address = url.strip_prefix("http://").with_context(|| format!("{url} is no http:// address"))?;
             address.parse().with_context(|| format!("{url} is no address and port"))
@@ -41,7 +46,6 @@ impl Proxy {
         let carried = nodes.iter().map(|_| AtomicUsize::new(0)).collect();
         let shared = Shared { nodes, carried, open: AtomicUsize::new(0), stopped: AtomicBool::new(false) };
         let shared = Arc::new(shared);
-        let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let accepts = thread::spawn({
             let shared = Arc::clone(&shared);

@@ -3,7 +3,7 @@
 
 use arbitrary::{Result, Unstructured};
 use assay_storage_model::catalog::{CatalogCommand, Record, ShardMap};
-use assay_storage_model::command::{Action, Command, RequestId, RowOp, Write};
+use assay_storage_model::command::{Action, Command, ConditionalWrite, ExpectedRow, RequestId, RowOp, Write};
 use assay_storage_model::entry::{Entry, EntryBuilder, blob_entry};
 use assay_storage_model::merge::fold;
 use assay_storage_model::segment::{SEGMENT_META_BYTES_MAX, SegmentMeta};
@@ -46,8 +46,8 @@ fn command(bytes: &[u8]) {
     assert!(again.len() <= bytes.len() && again.len() <= command.bytes_about());
     assert_eq!(Command::decode(&again).as_ref(), Ok(&command));
     assert_eq!(command.check_limits(), Ok(()), "what decodes may be proposed");
-    if let Command::Write(write) = &command {
-        apply(write);
+    if let Some((write, _)) = command.into_write() {
+        apply(&write);
     }
 }
 
@@ -88,7 +88,17 @@ fn made(choices: &mut Unstructured<'_>) -> Result<()> {
             let (object, assigned) = (object(choices)?, Xact(choices.arbitrary()?));
             let count = choices.int_in_range(0..=6)?;
             let rows = (0..count).map(|_| row(choices)).collect::<Result<_>>()?;
-            Command::Write(Write { object, assigned, request, rows })
+            let write = Write { object, assigned, request, rows };
+            let conditions = choices.int_in_range(0..=count)?;
+            match conditions {
+                0 => Command::Write(write),
+                _ => {
+                    let expected = (0..conditions)
+                        .map(|row| Ok(ExpectedRow { row, version: Xact(choices.arbitrary()?) }))
+                        .collect::<Result<_>>()?;
+                    Command::ConditionalWrite(ConditionalWrite { write, expected })
+                }
+            }
         }
     };
     let bytes = command.encode();

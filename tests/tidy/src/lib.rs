@@ -6,6 +6,7 @@
 //! that can no longer fail is noticed. Reads manifests and sources as text; builds nothing.
 
 pub mod areas;
+pub mod chart;
 pub mod compose;
 pub mod crate_sizes;
 pub mod features;

@@ -54,6 +54,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
         &[
             "assay-storage-blobs",
             "assay-node-auth",
+            "assay-node-backups",
             "assay-node-identity",
             "assay-node-runner",
             "assay-node-secrets",
@@ -68,6 +69,13 @@ const LIBRARIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("chacha20poly1305", &["assay-node-secrets"]),
+    ("object_store", &["assay-node-segment-store"]),
+    ("http", &["assay-node-segment-store"]),
+    ("http-body", &["assay-node-segment-store"]),
+    ("http-body-util", &["assay-node-segment-store"]),
+    ("async-trait", &["assay-node-segment-store"]),
+    // Pages of words, and objects of backups.
+    ("zstd", &["assay-storage-segments", "assay-node-backups"]),
     // What closes a sandbox, and the numbers of system calls for it.
     ("landlock", &["assay-node-sandbox"]),
     ("seccompiler", &["assay-node-sandbox"]),

@@ -1,5 +1,9 @@
 //! Checks of `docker/` on this repository.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use assay_tests_tidy::chart;
 use assay_tests_tidy::compose::{STOP_GRACE, compose};
 use assay_tests_tidy::packaging::{dockerfile, instructions, unit};
 use assay_tests_tidy::readme::broken_links;
@@ -10,6 +14,12 @@ use assay_tests_tidy::workspace::Workspace;
 fn none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
+
+/// Environment variables of the program.
+static KNOWN: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let sources = Workspace::this().sources().into_iter().filter(|source| source.path.starts_with("node/"));
+    variables(&sources.collect::<Vec<_>>())
+});
 
 #[test]
 fn the_image_is_fit_to_ship() {
@@ -36,12 +46,26 @@ fn the_unit_and_the_compose_files_are_fit_to_ship() {
     none(&unit(&service));
     let stop = format!("TimeoutStopSec={}", STOP_GRACE.trim_end_matches('s'));
     assert!(service.lines().any(|line| line == stop), "the unit gives a stop another time than {STOP_GRACE}");
-    let known = variables(
-        &workspace.sources().into_iter().filter(|source| source.path.starts_with("node/")).collect::<Vec<_>>(),
-    );
     for file in ["docker/compose.yaml", "docker/compose.cluster.yaml"] {
-        none(&compose(&workspace.read_text(file), &known));
+        none(&compose(&workspace.read_text(file), &KNOWN));
     }
+}
+
+#[test]
+fn the_chart_agrees_with_the_program_and_its_image() {
+    let workspace = Workspace::this();
+    let read = |name: &str| workspace.read_text(&format!("docker/chart/{name}"));
+    let manifest: toml::Table = workspace.read_text("Cargo.toml").parse().expect("TOML");
+    let version = manifest["workspace"]["package"]["version"].as_str().expect("a version");
+    none(&chart::versions(&read("Chart.yaml"), version));
+    none(&chart::values(&read("values.yaml"), &read("values.schema.json"), &KNOWN));
+    let (stateful, helpers) = (read("templates/statefulset.yaml"), read("templates/_helpers.tpl"));
+    for text in [&stateful, &helpers, &workspace.read_text("docker/packages/debian/environment")] {
+        none(&chart::unknown_variables(text, &KNOWN));
+    }
+    none(&chart::differences(&stateful, &helpers, &workspace.read_text("docker/Dockerfile")));
+    let stop = format!("terminationGracePeriodSeconds: {}", STOP_GRACE.trim_end_matches('s'));
+    assert!(read("values.yaml").lines().any(|line| line == stop), "pods have another time to stop than {STOP_GRACE}");
 }
 
 #[test]

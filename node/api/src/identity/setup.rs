@@ -64,6 +64,7 @@ pub async fn login(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
         challenge: session.challenge,
         scope: SCOPE.into(),
         session: Some(session.session),
+        registered: None,
     };
     let begun = edge.identity.begin_login(asked)?;
     match passed.gate.provider.authorize(begun).await {

@@ -54,12 +54,12 @@ fn a_preflight_gives_its_place_in_the_reserve_back() {
 }
 
 #[test]
-fn paths_are_served_or_not_served_yet_or_unknown() {
+fn paths_are_served_or_unknown() {
     let fixture = Fixture::open();
     let greeting = fixture.knock("GET", "/v1");
     assert_eq!((greeting.status, greeting.text().as_str()), (200, "Hello, World!"));
-    assert!(fixture.post("/v1/eval", &json!({})).refused(501).contains("does not support it yet"));
-    fixture.post("/function/sandbox-list", &json!({})).refused(501);
+    assert!(fixture.post("/v1/eval", &json!({})).refused(400).contains("`data` is missing"));
+    assert!(fixture.post("/function/sandbox-list", &json!({})).refused(400).contains("sandbox_spec.provider"));
     fixture.get("/nothing").refused(404);
     fixture.get("/v1/project/").refused(404);
     let other = fixture.call("PUT", "/v1/project", &[], b"{}");

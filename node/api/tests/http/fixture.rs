@@ -8,6 +8,7 @@ use std::time::Duration;
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_budgets::{Budgets, ReplicatedBudgets};
 use assay_node_bulk_jobs::BulkJobs;
+use assay_node_code_forwarding::CodeForwarding;
 use assay_node_console::cluster::ClusterReader;
 use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
 use assay_node_gateway::{Gateway, GatewayParts, GatewaySettings};
@@ -121,6 +122,7 @@ impl Fixture {
                 provider: None,
                 gateway: gateway(&records, settings),
                 code: CodeHost::off(dir.path().join("functions")),
+                code_forwarding: CodeForwarding::start(&cluster, Handle::current()),
                 console: Console {
                     config: ConsoleConfig { operators: vec![OWNER.into()], ..ConsoleConfig::default() },
                     cluster: "0a1b2c3d".into(),

@@ -88,17 +88,27 @@ impl Caller {
             (Some(value), _) => lasting(edge.identity.authenticate_console_session(value, named.0, named.1).await?),
             (None, AcceptedCredentials::WithTemporary) => {
                 let secret = bearer(said.authorization)?;
-                invocation = edge.identity.invocation_of(secret.expose());
+                invocation = edge.identity.invocation_of(secret.expose())?;
                 edge.identity.authenticate_model_caller(secret.expose(), named.0, named.1).await?
             }
             (None, AcceptedCredentials::Lasting) => {
                 let secret = bearer(said.authorization)?;
-                invocation = edge.identity.invocation_of(secret.expose());
+                invocation = edge.identity.invocation_of(secret.expose())?;
                 lasting(edge.identity.authenticate_as(secret.expose(), named.0, named.1).await?)
             }
         };
         Span::current().record("principal", tracing::field::display(principal.user));
         Ok(Caller { edge, principal, wait, temporary, invocation })
+    }
+
+    /// Returns the caller of background work, which waits in queues until `until`.
+    pub fn of_background(edge: Data<Edge>, principal: Principal, until: Instant) -> Caller {
+        Caller { edge, principal, wait: Wait::new(until), temporary: None, invocation: None }
+    }
+
+    /// Returns the same caller with a new deadline for its waits in queues.
+    pub fn waiting_until(&self, until: Instant) -> Caller {
+        Caller { wait: Wait::new(until), ..self.clone() }
     }
 
     /// Returns the deadline for waiting writes, and the credential that they count against.

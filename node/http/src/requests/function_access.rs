@@ -53,6 +53,10 @@ pub(crate) fn is_open_to_functions(method: &str, path: &str) -> bool {
 }
 
 fn is_open_path(path: &str) -> bool {
+    // A temporary credential of the gateway would outlive the call.
+    if path.trim_end_matches('/').ends_with("/credentials") {
+        return false;
+    }
     PATHS.contains(&path) || BELOW.into_iter().any(|prefix| path.starts_with(prefix)) || is_model_path(path)
 }
 
@@ -91,6 +95,10 @@ mod tests {
             ("POST", "/v1/project"),
             ("POST", "/v1/project_automation"),
             ("POST", "/oauth/token"),
+            ("POST", "/v1/proxy/credentials"),
+            ("POST", "/v1/proxy/v1/credentials"),
+            ("POST", "/gateway/credentials"),
+            ("POST", "/gateway/v1/credentials/"),
             ("POST", "/console/session"),
             ("POST", "/api/organization/patch_id"),
             ("GET", "/metrics"),

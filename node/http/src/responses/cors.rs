@@ -6,15 +6,15 @@ use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Allowed request headers: those of the contract, and two more that this server reads.
+/// Allowed request headers: those of the contract, and others that this server reads.
 const REQUEST_HEADERS: &str = "Content-Type, X-Amz-Date, Authorization, X-Api-Key, X-Amz-Security-Token, \
     x-bt-auth-token, x-bt-parent, x-bt-org-name, x-bt-project-id, x-bt-stream-fmt, x-bt-use-cache, x-bt-use-gateway, \
     x-stainless-os, x-stainless-lang, x-stainless-package-version, x-stainless-runtime, x-stainless-runtime-version, \
-    x-stainless-arch, Idempotency-Key, x-bt-impersonate-user";
+    x-stainless-arch, Idempotency-Key, x-bt-impersonate-user, Mcp-Protocol-Version, Mcp-Method, Mcp-Name";
 
-/// Exposed response headers: those of the contract, the trace id, the version of a page, and `Retry-After`.
+/// Exposed response headers: those of the contract, the trace id, the version of a page, and those of refusals.
 const EXPOSED: &str = "x-bt-cursor, x-bt-found-existing, x-bt-found-existing-experiment, x-bt-span-id, \
-    x-bt-span-export, x-bt-internal-trace-id, x-bt-version, Retry-After";
+    x-bt-span-export, x-bt-internal-trace-id, x-bt-version, Retry-After, WWW-Authenticate";
 
 const MAX_AGE_SECONDS: &str = "86400";
 

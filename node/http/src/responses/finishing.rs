@@ -16,6 +16,7 @@ use crate::requests::wait::Wait;
 /// Paths of read-only requests that use `POST`.
 const QUERY: &str = "/btql";
 const FETCH: &str = "/fetch";
+const MCP: &str = "/mcp";
 
 /// Handler of a request, which continues in the background if it is dropped during a change.
 pub struct Finishing<F: Future + 'static> {
@@ -29,7 +30,7 @@ pub struct Finishing<F: Future + 'static> {
 /// Returns whether a request may change something.
 pub fn changes(request: &ServiceRequest) -> bool {
     let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-    !reads && request.path() != QUERY && !request.path().ends_with(FETCH)
+    !reads && ![QUERY, MCP].contains(&request.path()) && !request.path().ends_with(FETCH)
 }
 
 impl<F: Future + 'static> Finishing<F> {

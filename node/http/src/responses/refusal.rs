@@ -159,6 +159,8 @@ pub struct Refusal {
     pub retry_after_seconds: Option<u64>,
     /// Whether clients are told not to retry, because a retry would have the same result.
     pub is_final: bool,
+    /// Challenge in `WWW-Authenticate` of a 401, if it is not that of a bearer token alone.
+    pub challenge: Option<Box<str>>,
     /// Headers of the response, set if the edge itself refuses the request.
     pub headers: Option<Box<ResponseHeaders>>,
     /// Further members of the body, such as the error of a function.
@@ -168,7 +170,16 @@ pub struct Refusal {
 impl Refusal {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Refusal {
         let message = message.into();
-        Refusal { kind, message, allow: None, retry_after_seconds: None, is_final: false, headers: None, details: None }
+        Refusal {
+            kind,
+            message,
+            allow: None,
+            retry_after_seconds: None,
+            is_final: false,
+            challenge: None,
+            headers: None,
+            details: None,
+        }
     }
 
     pub fn bad(message: impl Into<String>) -> Refusal {
@@ -196,7 +207,9 @@ impl Refusal {
             answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
         }
         if self.kind == ErrorKind::Unauthorized {
-            answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+            let challenge = self.challenge.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
+            let challenge = challenge.unwrap_or(HeaderValue::from_static("Bearer"));
+            answer.insert_header((header::WWW_AUTHENTICATE, challenge));
         }
         if let Some(allow) = &self.allow {
             answer.insert_header((header::ALLOW, allow.as_str()));
@@ -269,6 +282,7 @@ impl From<WriteError> for Refusal {
         };
         let kind = match &error {
             WriteError::Row { .. } => ErrorKind::BadRequest,
+            WriteError::Forbidden { .. } => ErrorKind::Forbidden,
             WriteError::TooLarge { .. } => ErrorKind::TooLarge,
             WriteError::Gone { .. } => ErrorKind::NotFound,
             WriteError::KeyReused { .. } => ErrorKind::Conflict,

@@ -17,6 +17,7 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage, HttpResponse};
 use assay_node_auth::{Asker, Job};
+use assay_node_code_forwarding::CodeForwarding;
 use assay_node_connections::Connection;
 use assay_node_files::Files;
 use assay_node_functions::Functions;
@@ -43,6 +44,7 @@ use crate::responses::response_body::SLOW_READERS;
 use crate::responses::response_headers::ResponseHeaders;
 use crate::server::admin::AdminListener;
 use crate::server::metrics::ServerMetrics;
+use crate::server::service_state::ServiceState;
 use crate::{App, Console, Health};
 
 /// Paths that are served even if all regular connections are in use.
@@ -69,8 +71,13 @@ pub struct Edge {
     pub gateway: Gateway,
     /// Code functions.
     pub code: CodeHost,
+    /// Calls of code that other nodes run.
+    pub code_forwarding: CodeForwarding,
     pub console: Console,
+    /// State of the services of the API.
+    pub state: ServiceState,
     calls_models: fn(&str) -> bool,
+    service_metrics: fn(&Edge) -> String,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
     draining: AtomicBool,
@@ -94,8 +101,11 @@ impl Edge {
             logins: app.provider.map(LoginGate::new),
             gateway: app.gateway,
             code: app.code,
+            code_forwarding: app.code_forwarding,
             console: app.console,
+            state: ServiceState::default(),
             calls_models: app.services.calls_models,
+            service_metrics: app.services.metrics_text,
             health: app.health,
             metrics: app.metrics,
             draining: AtomicBool::new(false),
@@ -129,6 +139,7 @@ impl Edge {
         text.push_str(&ServerMetrics::slow_readers(refusals.total(SLOW_READERS)));
         text.push_str(&self.rates.text());
         text.push_str(&self.gateway.metrics_text());
+        text.push_str(&(self.service_metrics)(self));
         text.push_str(&(self.metrics)());
         text
     }
@@ -315,6 +326,15 @@ mod tests {
         }
     }
 
+    const NO_SERVICES: Services = Services {
+        api: |_| {},
+        metrics: |_| {},
+        calls_models: |_| false,
+        exports: |_| unreachable!("no listener of gRPC is bound"),
+        background: |_| async {}.boxed(),
+        metrics_text: |_| String::new(),
+    };
+
     fn console(cluster: &Arc<Cluster>) -> Console {
         Console {
             config: ConsoleConfig::default(),
@@ -358,13 +378,9 @@ mod tests {
                 Handle::current(),
             )),
             code: CodeHost::off(dir.path().join("functions")),
+            code_forwarding: CodeForwarding::start(&cluster, Handle::current()),
             console: console(&cluster),
-            services: Services {
-                api: |_| {},
-                metrics: |_| {},
-                calls_models: |_| false,
-                exports: |_| unreachable!("no listener of gRPC is bound"),
-            },
+            services: NO_SERVICES,
         }));
         let panics = || async { if true { panic!("a secret of the inside") } else { "" } };
         let hangs = || async {

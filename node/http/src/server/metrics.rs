@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Statuses with their own counter. All others are counted as 0.
-const STATUSES: [u16; 26] = [
-    0, 200, 204, 206, 302, 304, 400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 416, 422, 429, 431, 500, 501, 502,
-    503, 504, 507,
+const STATUSES: [u16; 27] = [
+    0, 200, 202, 204, 206, 302, 304, 400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 416, 422, 429, 431, 500, 501,
+    502, 503, 504, 507,
 ];
 
 /// Upper bounds of the histogram buckets of response times, in milliseconds.

@@ -161,7 +161,8 @@ impl Runner<'_> {
             }
             let query = self.request.query(cursor.as_deref(), batch, columns);
             let options = QueryOptions { version: version.clone(), ..QueryOptions::newest(BYTES_MAX) };
-            let RowsPage { rows, cursor: next, version: read_at } = rows_page(&self.caller(), query, &options).await?;
+            let RowsPage { rows, cursor: next, version: read_at, .. } =
+                rows_page(&self.caller(), query, &options).await?;
             version = Some(read_at);
             if !rows.is_empty() {
                 self.write_again(&rows).await?;

@@ -24,7 +24,8 @@ fn found() -> anyhow::Result<String> {
     let sandbox = probe(&own_program()?, place.path());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (found, problems) = runtime.block_on(interpreters::find(&FunctionSettings::default()));
-    let found: Vec<String> = found.iter().map(|one| format!("{} {}", one.runtime.name(), one.version)).collect();
+    let found: Vec<String> =
+        found.iter().map(|one| format!("{} {}", one.about.runtime.name(), one.about.version)).collect();
     Ok(sentence(&sandbox, &found, &problems))
 }
 
@@ -35,7 +36,7 @@ fn sentence(sandbox: &SandboxReport, interpreters: &[String], problems: &[String
         Some(_) => "they run only with functions.code = reduced",
         None => "they do not run: there is no sandbox",
     };
-    let mut text = format!("{strength}, with {}", interpreters.join(", "));
+    let mut text = format!("{strength}, with {}; limits of the kernel: {}", interpreters.join(", "), sandbox.cgroups);
     let missing: Vec<&str> = sandbox.missing.iter().chain(problems).map(String::as_str).collect();
     if !missing.is_empty() {
         text.push_str("; missing: ");

@@ -3,7 +3,9 @@
 //! Without an interpreter or a sandbox they report "not covered" and pass, unless ASSAY_REQUIRE=all.
 
 mod abuse;
+mod forwarding;
 mod inline;
+mod quickjs;
 
 use std::io::Write;
 
@@ -20,8 +22,14 @@ struct CodeNode {
 }
 
 impl CodeNode {
-    /// Starts a node, or tells why the test is not covered on this machine.
+    /// Starts a node that runs code of both languages, or tells why the test is not covered on this machine.
     fn start(what: &str, settings: &[&str]) -> Option<CodeNode> {
+        let trials = [javascript("const handler = () => 1", json!(null)), python("handler = lambda: 1", json!({}))];
+        CodeNode::start_for(what, settings, &trials)
+    }
+
+    /// Starts a node that runs some functions, each of which returns 1.
+    fn start_for(what: &str, settings: &[&str], trials: &[Value]) -> Option<CodeNode> {
         let dir = tempfile::tempdir().expect("a directory");
         let mut options = Options::new(&dir.path().join("data"));
         options.settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
@@ -30,8 +38,8 @@ impl CodeNode {
         let project = call(&server.url, "POST", "/v1/project", &json!({"name": "p"})).expect("a project");
         let project = project["id"].as_str().expect("an id").to_owned();
         let node = CodeNode { server, project, _dir: dir };
-        for body in [javascript("const handler = () => 1", json!(null)), python("handler = lambda: 1", json!({}))] {
-            let (status, answer) = node.invoke(&body);
+        for body in trials {
+            let (status, answer) = node.invoke(body);
             if status == 400 {
                 assert_ne!(std::env::var("ASSAY_REQUIRE").as_deref(), Ok("all"), "{answer}");
                 // To the stream itself: what a passing test prints is not shown.
@@ -44,21 +52,12 @@ impl CodeNode {
     }
 
     fn exchange(&self, body: &Value) -> HttpResponse {
-        let request = Request {
-            method: "POST".into(),
-            target: "/function/invoke".into(),
-            headers: vec![("authorization".into(), format!("Bearer {TEST_KEY}"))],
-            body: Some(body.to_string().into_bytes()),
-            declared_length: None,
-        };
-        send(&self.server.url, &request).expect("an answer")
+        send(&self.server.url, &invoke_request(body)).expect("an answer")
     }
 
     /// Invokes a function. Returns the status, and the value or the error.
     fn invoke(&self, body: &Value) -> (u16, Value) {
-        let answer = self.exchange(body);
-        let value = serde_json::from_slice(&answer.body).unwrap_or_else(|_| panic!("no JSON: {}", answer.text()));
-        (answer.status, value)
+        invoke_at(&self.server.url, body)
     }
 
     fn value(&self, body: &Value) -> Value {
@@ -73,6 +72,24 @@ impl CodeNode {
         assert_eq!(status, 500, "{value}\n{body}");
         value
     }
+}
+
+/// Returns the request of an invocation.
+fn invoke_request(body: &Value) -> Request {
+    Request {
+        method: "POST".into(),
+        target: "/function/invoke".into(),
+        headers: vec![("authorization".into(), format!("Bearer {TEST_KEY}"))],
+        body: Some(body.to_string().into_bytes()),
+        declared_length: None,
+    }
+}
+
+/// Invokes a function at an address. Returns the status, and the value or the error.
+fn invoke_at(url: &str, body: &Value) -> (u16, Value) {
+    let answer = send(url, &invoke_request(body)).expect("an answer");
+    let value = serde_json::from_slice(&answer.body).unwrap_or_else(|_| panic!("no JSON: {}", answer.text()));
+    (answer.status, value)
 }
 
 fn inline(runtime: &str, version: &str, code: &str, input: Value) -> Value {

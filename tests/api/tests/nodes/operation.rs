@@ -1,6 +1,7 @@
 //! Tests of operation: starts, stops, commands, deployments, damage and lost majorities.
 
 pub(crate) mod admin;
+pub(crate) mod backup;
 pub(crate) mod certificates;
 pub(crate) mod compose;
 pub(crate) mod dev;

@@ -29,7 +29,7 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use crate::http::client_runtime;
-use crate::report::{Report, median, percentile};
+use crate::report::{Latency, Report, median};
 use load::{ClosedLoad, closed, paced};
 use scripts::{PACED, WHOLE};
 use sides::{Call, GatewaySide, Sides, Translation};
@@ -53,19 +53,6 @@ pub struct GatewayOptions {
     pub streams: usize,
     /// Python environment of LiteLLM's proxy, if it is measured; an inner `None` is the default one.
     pub litellm: Option<Option<PathBuf>>,
-}
-
-/// Latencies of one measurement in milliseconds.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Latency {
-    p50: f64,
-    p99: f64,
-}
-
-impl Latency {
-    fn of(ms: &[f64]) -> Latency {
-        Latency { p50: percentile(ms.iter().copied(), 0.5), p99: percentile(ms.iter().copied(), 0.99) }
-    }
 }
 
 /// Latencies through a side, and without one at the same time.

@@ -110,6 +110,11 @@ impl ServerProcess {
         Process::of(&self.child)
     }
 
+    /// Returns the id of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until the server has done what its clients left it to do, such as sealing and compacting.
     pub fn quiet(&self) -> anyhow::Result<()> {
         let sum = |used: CpuSeconds| used.values().sum::<f64>();

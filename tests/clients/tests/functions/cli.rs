@@ -15,8 +15,8 @@ const LOCK: &str = include_str!("../../javascript/cli/package-lock.json");
 /// The program in its package.
 const PROGRAM: &str = "@braintrust/bt-linux-x64/bin/bt";
 const PROJECT: &str = "cli-functions";
-/// Rows of a trace with two calls of a prompt that have ended: a function and a model each.
-const SPANS: usize = 4;
+/// Spans of one call of a prompt: the function and its model.
+const SPANS_PER_CALL: usize = 2;
 
 /// The program with the addresses and the credential of a node.
 struct CommandLine<'a> {
@@ -99,16 +99,18 @@ fn shows_threads(line: &CommandLine<'_>, project: &str) {
     let root = json!({"id": "r", "span_id": "s", "root_span_id": "s", "span_attributes": {"name": "request"}});
     let rows = format!("/v1/project_logs/{project}");
     line.served.node.api("POST", &format!("{rows}/insert"), &json!({"events": [root]}));
-    for question in ["hi", "bye"] {
-        let body = json!({"project_name": PROJECT, "slug": "plain", "input": {"question": question}, "parent": parent});
-        line.served.node.api("POST", "/function/invoke", &body);
-    }
-    let is_whole = || {
+    let ended = || {
         let page = line.served.node.api("POST", &format!("{rows}/fetch"), &json!({"limit": 100}));
         let events = page["events"].as_array().expect("rows");
-        events.iter().filter(|row| row["metrics"]["end"].is_number()).count() == SPANS
+        events.iter().filter(|row| row["metrics"]["end"].is_number()).count()
     };
-    until("the spans of functions and models", is_whole);
+    for (question, calls) in [("hi", 1), ("bye", 2)] {
+        let body = json!({"project_name": PROJECT, "slug": "plain", "input": {"question": question}, "parent": parent});
+        line.served.node.api("POST", "/function/invoke", &body);
+        // The server writes spans after its answer. Those of the next call must not overtake them, because a thread has
+        // the order in which spans were created.
+        until("the spans of a function and its model", || ended() == calls * SPANS_PER_CALL);
+    }
     let view = ["view", "thread", "--trace-id", "s"];
     let thread = line.json(&view);
     let messages = thread["messages"].as_array().unwrap_or_else(|| panic!("no messages: {thread}"));

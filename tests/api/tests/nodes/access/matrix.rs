@@ -5,6 +5,7 @@ mod acts;
 mod beside;
 mod callers;
 mod kinds;
+mod mcp;
 mod model;
 mod rows;
 mod world;
@@ -113,9 +114,10 @@ impl Matrix<'_> {
             CallerIdentity::Stranger => true,
             _ => false,
         };
-        let is_query = matches!(act.rule, Rule::Query { .. }) && is_hidden;
+        let is_query = matches!(act.rule, Rule::Query { .. }) && is_hidden && expected == Expected::Forbidden;
+        let is_tool = matches!(act.rule, Rule::Tool { .. }) && is_hidden && expected == Expected::Absent;
         let is_nothing = matches!(expected, Expected::Missing | Expected::Unknown);
-        if is_nothing || (is_query && expected == Expected::Forbidden) {
+        if is_nothing || is_query || is_tool {
             self.is_as_nothing(caller, act, &answer)?;
         }
         Ok(())
@@ -224,6 +226,7 @@ fn all_acts(world: &World, beside: &Beside, later: &Later, caller: &Caller) -> R
     let mut acts = acts::of_kinds(world, caller)?;
     acts.extend(beside.acts(world, caller)?);
     acts.extend(rows::acts(world, later, caller));
+    acts.extend(mcp::acts(world, caller));
     acts.retain(|act| act.is_for(caller));
     Ok(acts)
 }

@@ -1,9 +1,9 @@
 //! Logins of people: the whole flow from a client over a node, a provider and other nodes to tokens, each step on
 //! another node; all its failures; and the end of validity.
 
+mod agents;
 mod console;
 mod invitations;
-mod provider;
 mod setup;
 
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use assay_test_api::dev::Dev;
 use assay_test_api::http::{HttpResponse, Request, percent_encoded, send};
+use assay_test_api::openid_provider as provider;
 use assay_test_api::search::Texts;
 use assay_test_api::server::{Options, Server};
 use base64::Engine;
@@ -262,6 +263,7 @@ fn hold(world: &OidcWorld) -> Vec<String> {
     shown.extend(setup::held(world));
     shown.extend(invitations::held(world));
     shown.extend(console::held(world));
+    shown.extend(agents::held(world));
     sleep(CODE_OVER.saturating_sub(made.elapsed()));
     invalid(world.redeem(1, &stale, VERIFIER), "older than a minute");
     shown
@@ -465,6 +467,8 @@ fn where_no_provider_is_named_nobody_logs_in() {
         ("GET", "/oauth/callback?code=x"),
         ("POST", "/oauth/token"),
         ("POST", "/oauth/revoke"),
+        ("POST", "/oauth/register"),
+        ("GET", "/.well-known/oauth-protected-resource/mcp"),
     ] {
         let answer = request(&server.url, method, path, &[], (method == "POST").then(String::new));
         assert_eq!(answer.status, 404, "{method} {path}");

@@ -71,8 +71,10 @@ fn routes(url: &str) -> Result<Vec<Route>> {
 }
 
 /// Public paths: documents for everyone, and the login of people without a credential.
-const PUBLIC: [&str; 26] = [
+const PUBLIC: [&str; 29] = [
     "/.well-known/oauth-authorization-server",
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-protected-resource/mcp",
     "/api/cli/wizard-session/allow",
     "/api/cli/wizard-session/create",
     "/api/cli/wizard-session/login",
@@ -92,6 +94,7 @@ const PUBLIC: [&str; 26] = [
     "/oauth/authorize",
     "/oauth/callback",
     "/oauth/invitations",
+    "/oauth/register",
     "/oauth/revoke",
     "/oauth/token",
     "/openapi.json",

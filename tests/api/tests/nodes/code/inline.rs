@@ -18,10 +18,12 @@ fn inline_code_runs_in_both_languages() {
     events(&node);
     modules_and_types(&node);
     api_of_the_caller(&node);
+    clients_of_a_module(&node);
     variables(&node);
     stored_functions_with_schemas(&node);
     traces(&node);
     calls_within_calls(&node);
+    functions_of_a_playground(&node);
 }
 
 fn values(node: &CodeNode) {
@@ -173,6 +175,42 @@ fn api_of_the_caller(node: &CodeNode) {
     assert_eq!(node.value(&python(python_code, json!({}))), json!(1));
 }
 
+/// A client that code makes while it is loaded has the key of its worker, which is refused between calls.
+fn clients_of_a_module(node: &CodeNode) {
+    let code = "const {OPENAI_BASE_URL: gateway, BRAINTRUST_API_URL: url, BRAINTRUST_API_KEY: key} = process.env;\n\
+        if (!key || process.env.OPENAI_API_KEY !== key || !gateway.startsWith(url)) throw new Error('no key');\n\
+        const ask = async (path) => (await fetch(url + path, {method: 'POST', headers: {Authorization: `Bearer ${key}`}})).status;\n\
+        const loaded = await ask('/api/self/me');\nlet calls = 0;\n\
+        export const handler = async () => [++calls, loaded, await ask('/api/self/me'), process.env.BRAINTRUST_API_KEY === key, key];";
+    let python_code = "import os, urllib.request\nkey, url = os.environ['OPENAI_API_KEY'], os.environ['BRAINTRUST_API_URL']\n\
+        def ask(path):\n    request = urllib.request.Request(url + path, b'{}', {'Authorization': 'Bearer ' + key, 'Content-Type': 'application/json'})\n    \
+        return urllib.request.urlopen(request).status\nloaded = ask('/api/self/me')\ncalls = 0\n\
+        def handler():\n    global calls\n    calls += 1\n    \
+        return [calls, loaded, ask('/api/self/me'), os.environ['BRAINTRUST_API_KEY'] == key, key]";
+    for body in [javascript(code, json!(null)), python(python_code, json!({}))] {
+        let mut keys = Vec::new();
+        for call in [1, 2] {
+            let answer = node.value(&body);
+            let key = answer[4].as_str().expect("a key").to_owned();
+            assert_eq!(answer, json!([call, 200, 200, true, key]));
+            assert_eq!(status_of_key(node, &key), 401, "no call runs");
+            keys.push(key);
+        }
+        assert_eq!(keys[0], keys[1], "the worker is the same");
+    }
+}
+
+/// Returns the status of a request with this key.
+fn status_of_key(node: &CodeNode, key: &str) -> u16 {
+    let request = assay_test_api::http::Request {
+        method: "GET".into(),
+        target: "/v1/project".into(),
+        headers: vec![("authorization".into(), format!("Bearer {key}"))],
+        ..Default::default()
+    };
+    assay_test_api::http::send(&node.server.url, &request).expect("an answer").status
+}
+
 /// Variables of the function win over those of the project, and those over the organization's.
 fn variables(node: &CodeNode) {
     let url = &node.server.url;
@@ -242,4 +280,30 @@ fn calls_within_calls(node: &CodeNode) {
     assert_eq!(call(3), json!(3));
     let refused = call(9);
     assert!(refused.as_str().is_some_and(|why| why.contains("more than 5 levels deep")), "{refused}");
+}
+
+/// Rows of a playground are functions, at their newest version or at an older one.
+fn functions_of_a_playground(node: &CodeNode) {
+    let url = &node.server.url;
+    let session = call(url, "POST", "/v1/prompt_session", &json!({"project_id": node.project, "name": "play"}));
+    let session = session.expect("a playground")["id"].clone();
+    let write = |value: u8| {
+        let code = json!({"type": "inline", "code": format!("const handler = () => {value}"),
+            "runtime_context": {"runtime": "node", "version": "20"}});
+        let row = json!({"id": "a", "prompt_session_id": session, "log_id": "x",
+            "function_data": {"type": "code", "data": code}});
+        let written = call(url, "POST", "/logs3", &json!({"rows": [row], "api_version": 2})).expect("a write");
+        written["xact_id"].clone()
+    };
+    let older = write(1);
+    write(2);
+    let named = json!({"prompt_session_id": session, "prompt_session_function_id": "a"});
+    assert_eq!(node.value(&named), json!(2));
+    if !older.is_null() {
+        assert_eq!(node.value(&with(named.clone(), json!({"version": older}))), json!(1));
+    }
+    let (status, answer) = node.invoke(&with(named.clone(), json!({"prompt_session_function_id": "b"})));
+    assert_eq!(status, 404, "{answer}");
+    let (status, answer) = node.invoke(&with(named, json!({"environment": "production"})));
+    assert_eq!(status, 400, "{answer}");
 }

@@ -1,5 +1,5 @@
-//! Acts outside of the table of kinds: members of the organization, keys, grants, and the versions used by
-//! environments.
+//! Acts outside of the table of kinds: members of the organization, keys, grants, the versions used by environments,
+//! evaluations, and rules of online scoring.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::acts::{Act, Open, Scope, says};
 use super::callers::{Caller, Way, new_acl};
 use super::kinds::Kind;
-use super::model::{Expected, Rule, TargetObject, expected};
+use super::model::{Expected, RowsAct, Rule, TargetObject, expected};
 use super::world::{Ask, MARKER, ORGANIZATION, World, merged, text};
 
 const VERSION: &str = "1000192656880881099";
@@ -25,6 +25,10 @@ pub struct Beside {
     acl: String,
     granted: Value,
     spare: String,
+    /// Evaluation that has ended, and its experiment.
+    evaluation: (String, String),
+    /// Rule of online scoring that selects nothing.
+    rule: String,
 }
 
 impl Beside {
@@ -51,6 +55,8 @@ impl Beside {
             acl: world.make("/v1/acl", &granted)?,
             granted,
             spare,
+            evaluation: evaluation(world)?,
+            rule: scoring_rule(world)?,
         })
     }
 
@@ -59,6 +65,8 @@ impl Beside {
         acts.extend(self.keys(world, caller)?);
         acts.extend(self.tokens(world, caller)?);
         acts.extend(self.grants(world, caller)?);
+        acts.extend(self.evaluations(world));
+        acts.extend(self.scoring(world));
         for (object, id) in pinned(world) {
             acts.extend(self.pins(world, caller, object, &id)?);
         }
@@ -225,6 +233,46 @@ impl Beside {
     }
 
     /// Versions of a prompt or a dataset.
+    /// The rights on an evaluation are those on its experiment.
+    fn evaluations(&self, world: &World) -> Vec<Act> {
+        let (job, experiment) = &self.evaluation;
+        let on = || TargetObject::in_project("experiment", Some(experiment), &world.project, &world.org);
+        let project = TargetObject::in_organization("project", Some(&world.project), &world.org);
+        let one = format!("/v1/eval/{job}");
+        let read = Rule::Act { needs: &["read"], on: on() };
+        let change = Rule::Act { needs: &["update"], on: on() };
+        let list = Rule::Act { needs: &["read"], on: project };
+        let all = format!("/v1/eval?project_id={}", world.project);
+        vec![
+            Act::new("evaluation: read", read, Ask::get(&one), job, says(job)),
+            Act::new(
+                "evaluation: cancel",
+                change,
+                Ask::new("POST", format!("{one}/cancel"), json!({})),
+                job,
+                says(job),
+            ),
+            Act::new("evaluation: list", list, Ask::get(all), &world.project, says(job)),
+        ]
+    }
+
+    /// What rules of online scoring do is shown with the project. They change rows of its logs.
+    fn scoring(&self, world: &World) -> Vec<Act> {
+        let project = || TargetObject::in_organization("project", Some(&world.project), &world.org);
+        let logs = TargetObject::in_project("project_log", Some(&world.project), &world.project, &world.org);
+        let rows = RowsAct { thing: logs, project: Some(project()) };
+        let (read, one) = (Rule::Act { needs: &["read"], on: project() }, format!("/v1/project_score/{}", self.rule));
+        let change = Rule::RowsBy { needs: "update", on: project(), rows: rows.clone() };
+        let backfill = Ask::new("POST", format!("{one}/backfill"), json!({"filter": "id = 'none'"}));
+        let config = json!({"online": {"sampling_rate": 1, "scorers": []}});
+        let test = Ask::new("POST", "/v1/project_score/test", json!({"project_id": world.project, "config": config}));
+        vec![
+            Act::new("online scoring: state", read, Ask::get(format!("{one}/status")), &self.rule, says("pending")),
+            Act::new("online scoring: backfill", change, backfill, &self.rule, says("queued")),
+            Act::new("online scoring: test", Rule::Rows { needs: "read", rows }, test, &world.project, says("results")),
+        ]
+    }
+
     fn pins(&self, world: &World, caller: &Caller, object: &str, id: &str) -> Result<Vec<Act>> {
         let on = TargetObject::in_project(
             if object == "prompt" { "prompt" } else { "dataset" },
@@ -256,6 +304,25 @@ impl Beside {
                 .takes(&all, &gone),
         ])
     }
+}
+
+/// Runs an evaluation over one case, and returns its id and its experiment.
+fn evaluation(world: &World) -> Result<(String, String)> {
+    let experiment = world.fixture(Kind::of("experiment"))?.id;
+    let parent = json!({"object_type": "experiment", "object_id": experiment});
+    let body = json!({"project_id": world.project, "data": {"data": [1]}, "task": {"global_function": "ValidJSON"},
+        "scores": [], "parent": parent});
+    world.call("POST", "/v1/eval", body)?;
+    let listed = world.call("GET", &format!("/v1/eval?project_id={}", world.project), Value::Null)?;
+    Ok((text(&listed["objects"][0]["id"])?, experiment))
+}
+
+/// Makes a rule of online scoring that selects nothing.
+fn scoring_rule(world: &World) -> Result<String> {
+    let online = json!({"sampling_rate": 0, "scorers": []});
+    let rule = json!({"project_id": world.project, "name": world.name("rule"), "score_type": "online",
+        "config": {"online": online}});
+    world.make("/v1/project_score", &rule)
 }
 
 fn pinned(world: &World) -> [(&'static str, String); 2] {

@@ -126,8 +126,18 @@ pub enum Rule {
         needs: &'static str,
         rows: RowsAct,
     },
+    /// A change of rows by what is in a project: it has to be open to the caller, who also may read and change the rows.
+    RowsBy {
+        needs: &'static str,
+        on: TargetObject,
+        rows: RowsAct,
+    },
     /// Queries answer 403 where others answer 404.
     Query {
+        of: Vec<TargetObject>,
+    },
+    /// A tool of the MCP server: where it may not read all of these, its result is an error with status 200.
+    Tool {
         of: Vec<TargetObject>,
     },
     /// A job that was created before and is read later.
@@ -177,9 +187,11 @@ impl Rule {
         match self {
             Rule::Act { needs, .. } => needs.contains(&permission),
             Rule::Taken { needs, make, .. } => needs.contains(&permission) || make.0 == permission,
-            Rule::Make { needs, .. } | Rule::List { needs, .. } | Rule::Rows { needs, .. } => *needs == permission,
+            Rule::Make { needs, .. } | Rule::List { needs, .. } => *needs == permission,
+            Rule::Rows { needs, .. } | Rule::RowsBy { needs, .. } => *needs == permission,
             Rule::Grant { needs, .. } | Rule::Members { needs, .. } => *needs == permission,
             Rule::Key { needs, .. } => *needs == permission || permission == "read_acls",
+            Rule::Tool { .. } => permission == "read",
             Rule::Query { .. } | Rule::Later { .. } | Rule::Among { .. } | Rule::From { .. } => permission == "read",
             Rule::MakeGrant { .. } => permission == "create_acls",
             Rule::RemoveGrant { .. } => permission == "delete_acls",
@@ -212,7 +224,7 @@ pub fn expected(identity: &CallerIdentity, rule: &Rule) -> Expected {
         CallerIdentity::Unknown => Unauthorized,
         CallerIdentity::Pretender => Forbidden,
         CallerIdentity::Stranger => match rule {
-            Rule::List { .. } | Rule::Listed | Rule::RemoveGrant { .. } => Absent,
+            Rule::List { .. } | Rule::Listed | Rule::RemoveGrant { .. } | Rule::Tool { .. } => Absent,
             Rule::From { .. } => Unknown,
             Rule::Query { .. } | Rule::Among { .. } => Forbidden,
             _ => Missing,
@@ -223,6 +235,14 @@ pub fn expected(identity: &CallerIdentity, rule: &Rule) -> Expected {
 
 fn open_or(may: bool, shut: Expected) -> Expected {
     if may { Open } else { shut }
+}
+
+/// Returns the response to a request that reads rows and then needs a permission on them.
+fn read_and(grants: &[Grant], needs: &'static str, rows: &RowsAct) -> Expected {
+    match of_member(grants, &Rule::Rows { needs: "read", rows: rows.clone() }) {
+        Open => of_member(grants, &Rule::Rows { needs, rows: rows.clone() }),
+        shut => shut,
+    }
 }
 
 fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
@@ -249,12 +269,14 @@ fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
             _ => Forbidden,
         },
         Rule::List { needs, on } => open_or(may(needs, on), Absent),
-        Rule::Among { of } => open_or(of.iter().all(|thing| may("read", thing)), Absent),
+        Rule::Among { of } | Rule::Tool { of } => open_or(of.iter().all(|thing| may("read", thing)), Absent),
         Rule::Rows { needs, rows } if may(needs, &rows.thing) => Open,
         Rule::Rows { rows, .. } => {
             let seen = may("read", &rows.thing) || rows.project.as_ref().is_some_and(|project| may("read", project));
             if seen { Forbidden } else { Missing }
         }
+        Rule::RowsBy { needs, on, .. } if !may(needs, on) => shut(on),
+        Rule::RowsBy { needs, rows, .. } => read_and(grants, needs, rows),
         Rule::Query { of } => open_or(of.iter().all(|thing| may("read", thing)), Forbidden),
         Rule::Later { of } => open_or(may("read", of), Missing),
         Rule::MakeGrant { on } if may("create_acls", on) => Open,

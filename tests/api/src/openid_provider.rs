@@ -41,6 +41,12 @@ pub struct Provider {
     shared: Arc<Shared>,
 }
 
+impl std::fmt::Debug for Provider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Provider").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}
+
 struct Shared {
     issuer: String,
     key: EcdsaKeyPair,

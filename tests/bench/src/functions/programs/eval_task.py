@@ -1,0 +1,2 @@
+def handler(input):
+    return " ".join(reversed(input.split()))

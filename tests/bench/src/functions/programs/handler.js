@@ -1,0 +1,3 @@
+function handler({ output, expected }) {
+  return { score: output.includes(expected) ? 1 : 0, metadata: { words: output.split(' ').length } };
+}

@@ -1,0 +1,2 @@
+// Name of the project of all functions here. Each test writes its own.
+export const projectName = "pushed";

@@ -1,0 +1,3 @@
+"""Name of the project of all functions here. Each test writes its own."""
+
+PROJECT = "pushed"

@@ -11,6 +11,9 @@ use crate::threads::{THREAD_MESSAGES_MAX, is_scorer_span};
 
 /// Members of the argument of a scorer.
 const SCORER_MEMBERS: [&str; 4] = ["input", "output", "expected", "metadata"];
+/// Members of a span that the handler of a preprocessor gets.
+const PREPROCESSED_MEMBERS: [&str; 7] =
+    ["id", "root_span_id", "input", "output", "error", "metadata", "span_attributes"];
 
 impl Invoker {
     /// Runs a code function with the input of its caller.
@@ -66,6 +69,9 @@ impl Invoker {
     ) -> Result<Value, InvokeError> {
         let mut spans = self.services.spans(trace).await?;
         spans.retain(|span| !is_scorer_span(span));
+        for span in spans.iter_mut().filter_map(Value::as_object_mut) {
+            span.retain(|member, _| PREPROCESSED_MEMBERS.contains(&member.as_str()));
+        }
         let answers = self.run_code(run, function, CodeForm::Preprocessor, Value::Array(spans)).await?;
         let Value::Array(answers) = answers.value else {
             return Err(InvokeError::new(InvokeErrorKind::Failed, "the preprocessor gave no list of answers"));

@@ -3,7 +3,7 @@
 mod parts;
 mod shapes;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -15,10 +15,17 @@ pub const THREAD_MESSAGES_MAX: usize = 10_000;
 const INSTRUCTIONS: [&str; 2] = ["instructions", "system"];
 
 /// Returns the messages of a trace from its spans in order. Spans of scorers and repeated messages are omitted.
+///
+/// The output of a span follows the messages of all spans below it, because it is the last that happened.
 pub fn thread_of_spans(spans: &[Value]) -> Vec<Value> {
+    let spans: Vec<&Value> = spans.iter().filter(|span| !is_scorer_span(span)).collect();
     let (mut thread, mut known) = (Vec::new(), HashSet::new());
-    for span in spans.iter().filter(|span| !is_scorer_span(span)) {
-        for message in messages_of_span(span) {
+    for (span, side) in message_order(&spans) {
+        let messages = match side {
+            Side::Input => input_messages(spans[span]),
+            Side::Output => messages_of(&spans[span]["output"], Side::Output),
+        };
+        for message in messages {
             if thread.len() == THREAD_MESSAGES_MAX {
                 return thread;
             }
@@ -30,13 +37,42 @@ pub fn thread_of_spans(spans: &[Value]) -> Vec<Value> {
     thread
 }
 
+/// Returns the order of the inputs and outputs of spans, which are named by their index.
+fn message_order(spans: &[&Value]) -> Vec<(usize, Side)> {
+    let by_id: HashMap<&str, usize> =
+        spans.iter().enumerate().filter_map(|(index, span)| Some((span["span_id"].as_str()?, index))).collect();
+    let parent = |index: usize| by_id.get(spans[index]["span_parents"][0].as_str()?).copied();
+    // Index of the last span among a span and those below it.
+    let mut last: Vec<usize> = (0..spans.len()).collect();
+    for index in (0..spans.len()).rev() {
+        let mut above = parent(index);
+        // A span that has a later one below it has passed that on already. This also ends cycles.
+        while let Some(span) = above.filter(|span| last[*span] < index) {
+            last[span] = index;
+            above = parent(span);
+        }
+    }
+    let mut order = Vec::with_capacity(spans.len() * 2);
+    let mut is_ended = vec![false; spans.len()];
+    for index in 0..spans.len() {
+        order.push((index, Side::Input));
+        let mut ending = Some(index);
+        while let Some(span) = ending.filter(|span| last[*span] == index && !is_ended[*span]) {
+            is_ended[span] = true;
+            order.push((span, Side::Output));
+            ending = parent(span);
+        }
+    }
+    order
+}
+
 /// Returns whether a span belongs to a scorer.
 pub(crate) fn is_scorer_span(span: &Value) -> bool {
     let attributes = &span["span_attributes"];
     attributes["purpose"] == "scorer" || attributes["type"] == "score"
 }
 
-fn messages_of_span(span: &Value) -> Vec<Value> {
+fn input_messages(span: &Value) -> Vec<Value> {
     let mut messages = messages_of(&span["input"], Side::Input);
     let is_system = |message: &Value| matches!(message["role"].as_str(), Some("system" | "developer"));
     let instructions = INSTRUCTIONS.iter().find_map(|name| span["metadata"][*name].as_str());
@@ -45,7 +81,6 @@ fn messages_of_span(span: &Value) -> Vec<Value> {
     {
         messages.insert(0, json!({"role": "system", "content": text}));
     }
-    messages.extend(messages_of(&span["output"], Side::Output));
     messages
 }
 

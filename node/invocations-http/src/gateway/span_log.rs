@@ -10,7 +10,7 @@ use assay_node_http::requests::caller::Caller;
 use assay_node_http::requests::wait::Wait;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_otel::{ObjectType, Parent, Slug, SlugObject, SpanIds};
-use assay_storage_model::event::SentItem;
+use assay_storage_model::event::{SentItem, format_micros};
 use assay_storage_model::{ObjectKind, OrgId};
 use futures::FutureExt;
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ use crate::gateway::span_attachments::store_media;
 use crate::gateway::span_batches::{SpanBatches, SpanFailure, WriteRows};
 use assay_node_rows_http::files::Attachments;
 use assay_node_rows_http::otlp::exports::object_of;
-use assay_node_rows_http::rows::{send, write_to};
+use assay_node_rows_http::rows::{now_micros, send, write_to};
 
 /// Duration of a call after which its span is written before its end. Spans of shorter calls are written once.
 const START_ROW_AFTER: Duration = Duration::from_millis(250);
@@ -193,7 +193,7 @@ pub fn log_call(
     let (sender, ended) = oneshot::channel();
     let with_content = caller.edge.gateway.settings().log_content;
     let (call, request_id, endpoint) = (call.clone(), call.request_id.clone(), call.endpoint.clone());
-    let log = RowLog { caller: caller.clone(), target, subject: request_id.clone() };
+    let log = RowLog::new(caller, target, request_id.clone());
     caller.edge.gateway.spawn(async move {
         let request: LoggedRequest = logged_request(&call, with_content);
         // A write of the span may take longer than the call, whose memory must not wait for it.
@@ -229,12 +229,20 @@ pub(crate) struct RowLog {
     pub caller: Caller,
     pub target: SpanTarget,
     /// Id of the span in log messages.
-    pub subject: String,
+    subject: String,
+    created: i64,
 }
 
 impl RowLog {
+    /// Returns the log of a span that starts now.
+    pub fn new(caller: &Caller, target: SpanTarget, subject: String) -> RowLog {
+        RowLog { caller: caller.clone(), target, subject, created: now_micros() }
+    }
+
     /// Writes a row at its end, or twice if the end takes long. Without an end, the row keeps its first form.
     pub async fn run(self, mut row: Map<String, Value>, end: impl Future<Output = Option<Map<String, Value>>>) {
+        // Readers sort the spans of a trace by this time, which must not depend on the time of the write.
+        row.insert("created".to_owned(), format_micros(self.created).into());
         let mut end = std::pin::pin!(end);
         let early = timeout(START_ROW_AFTER, &mut end).await;
         store_media(&self.caller, &mut row).await;

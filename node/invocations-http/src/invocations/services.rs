@@ -219,7 +219,8 @@ impl CallerServices {
         caller.wait = Wait::new(Instant::now() + QUERY_WAIT);
         let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
         let query = [
-            "select: id, root_span_id, input, output, error, metadata, span_attributes".to_owned(),
+            "select: id, span_id, root_span_id, span_parents, input, output, error, metadata, span_attributes"
+                .to_owned(),
             format!("from: {}({}) spans", trace.object_type, quoted(&id.to_string())),
             format!("filter: root_span_id = {}", quoted(&trace.root_span_id)),
             "sort: created asc, _pagination_key asc".to_owned(),

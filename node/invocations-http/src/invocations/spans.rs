@@ -63,8 +63,7 @@ pub(super) fn open(services: &CallerServices, scope: &LogScope, members: Map<Str
     row.insert("span_parents".into(), json!(scope.parent_span_id.as_ref().map(|parent| [parent])));
     row.extend(members);
     let (sender, end) = oneshot::channel();
-    let log =
-        RowLog { caller: services.caller().clone(), target: target_of(object, scope), subject: scope.row_id.clone() };
+    let log = RowLog::new(services.caller(), target_of(object, scope), scope.row_id.clone());
     let guards = services.known_guards();
     log.target.merge_propagated(&mut row);
     mask(&guards, &mut row);

@@ -30,6 +30,38 @@ fn spans_of_scorers_are_left_out_and_repeated_messages_count_once() {
 }
 
 #[test]
+fn the_output_of_a_span_follows_the_messages_below_it() {
+    let span = |id: &str, parent: &str, input: Value, output: &str| json!({"span_id": id, "span_parents": [parent], "input": input, "output": output});
+    let call = |id: &str, parent: &str, text: &str| {
+        span(id, parent, json!([said("system", "s"), said("user", text)]), &format!("to {text}"))
+    };
+    let outer = |id: &str, parent: &str, output: &str| span(id, parent, json!({"question": 1}), output);
+    let expected = json!([
+        said("system", "s"),
+        said("user", "a"),
+        said("assistant", "to a"),
+        said("user", "b"),
+        said("assistant", "to b"),
+        said("assistant", "done"),
+    ]);
+    let (root, first, second) = (outer("r", "none", "done"), outer("f", "r", "to a"), outer("g", "r", "to b"));
+    let (a, b) = (call("a", "f", "a"), call("b", "g", "b"));
+    assert_eq!(thread(json!([root, first, a, second, b])), expected);
+    // A call that was written before the span above it.
+    assert_eq!(thread(json!([a, first, b, second, root])), expected);
+}
+
+#[test]
+fn spans_that_are_above_each_other_end_once() {
+    let span = |id: &str, parent: &str| json!({"span_id": id, "span_parents": [parent], "input": null, "output": id});
+    let spans = json!([span("a", "b"), span("b", "a"), span("c", "c"), span("d", "a")]);
+    assert_eq!(
+        thread(spans),
+        json!([said("assistant", "c"), said("assistant", "d"), said("assistant", "a"), said("assistant", "b")])
+    );
+}
+
+#[test]
 fn instructions_in_the_metadata_go_first() {
     let metadata = json!({"instructions": "be brief"});
     let spans = json!([{"input": "q", "metadata": metadata, "output": "a"}]);

@@ -150,7 +150,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let settling = async {
         let made = settle(&identity, &founding, &keys).await?;
         serving.store(true, Ordering::Relaxed);
-        announce(made.as_ref(), &config, (&addresses, &otlp))
+        let code = made.clone().map(|key| identity.create_sign_in_code(key)).transpose()?;
+        announce((made.as_ref(), code.as_ref()), &config, (&addresses, &otlp))
     };
     let started = signals.until(Box::pin(settling)).await;
     let mut beside = keep_beside(&config, &cluster, (&identity, budgets), (&objects, &queries));
@@ -379,9 +380,9 @@ fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'
     )
 }
 
-/// Prints the first API key and the addresses, for operators and programs that wait for them.
+/// Prints the first API key, a link that signs in with it, and the addresses, for operators and programs that wait for them.
 fn announce(
-    made: Option<&Secret>,
+    (made, sign_in_code): (Option<&Secret>, Option<&Secret>),
     config: &Config,
     (addresses, otlp): (&[SocketAddr], &[SocketAddr]),
 ) -> anyhow::Result<()> {
@@ -396,11 +397,28 @@ fn announce(
     for address in addresses.iter().filter(|_| config.console.enabled) {
         writeln!(out, "The console is at {scheme}://{address}/app")?;
     }
+    // The code works once, so one link is enough. Browsers on this machine reach the first address.
+    if let (Some(code), Some(address), true) = (sign_in_code, addresses.first(), config.console.enabled) {
+        let origin = match config.http.public_origin() {
+            Some(origin) => origin.to_owned(),
+            None => reached_at(scheme, *address),
+        };
+        let path = format!("/console/login/link?code={}", code.expose());
+        writeln!(out, "Sign in with this link (works once, for an hour): {origin}{path}")?;
+    }
     for address in addresses {
         writeln!(out, "Assay is ready at {scheme}://{address}")?;
     }
     out.flush()?;
     Ok(())
+}
+
+/// Returns the origin at which a browser on this machine reaches a listener.
+fn reached_at(scheme: &str, address: SocketAddr) -> String {
+    match address.ip().is_unspecified() {
+        true => format!("{scheme}://localhost:{}", address.port()),
+        false => format!("{scheme}://{address}"),
+    }
 }
 
 /// SIGTERM and SIGINT, one after the other.

@@ -141,6 +141,10 @@ pub fn sessions() -> Vec<Operation> {
             .asks("code", text())
             .asks("error", text())
             .redirects(),
+        of("get", "/console/login/link", "Sign a browser in with the link that a first start printed")
+            .public()
+            .asks("code", text())
+            .redirects(),
         of("post", "/console/session", "Sign a browser in with a credential")
             .must_send(
                 CONSOLE_HEADER,

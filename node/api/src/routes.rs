@@ -163,6 +163,7 @@ fn console_of(config: &mut Routes<'_>) {
             .route(delete().to(console::sessions::end)),
     );
     config.service(at("/console/login").route(get().to(console::login::start)));
+    config.service(at("/console/login/link").route(get().to(console::login::link)));
     config.service(at(CONSOLE_CALLBACK).route(get().to(console::login::finish)));
     config.service(at("/console/access").route(get().to(console::access::explain)));
     config.service(at("/console/cluster").route(get().to(console::cluster::status)));

@@ -1,4 +1,4 @@
-//! Handlers of `/console/login`, with which a browser signs in through the OpenID provider.
+//! Handlers of `/console/login`, with which a browser signs in through the OpenID provider or by a sign-in link.
 //!
 //! The console is a client of this server's own login flow. A browser cookie holds the PKCE verifier of the login. An
 //! authorization code from a login in another browser is therefore useless here.
@@ -31,6 +31,8 @@ enum Problem {
     Denied,
     /// The login started in another browser or at another address, expired, or was already used.
     NotHere,
+    /// The sign-in link is unknown, expired or already used.
+    UsedLink,
 }
 
 impl Problem {
@@ -39,6 +41,7 @@ impl Problem {
             Problem::Unavailable => "unavailable",
             Problem::Denied => "denied",
             Problem::NotHere => "not_here",
+            Problem::UsedLink => "used_link",
         }
     }
 }
@@ -89,6 +92,18 @@ pub async fn finish(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
         Err(GrantRefusal::Invalid(_)) => fails(Problem::NotHere),
         Err(GrantRefusal::Failed(why)) => Err(why.into()),
     }
+}
+
+/// Handles `GET /console/login/link?code=`: opens a session for the sign-in link that a first start printed.
+pub async fn link(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
+    check_enabled(&edge)?;
+    let asked = parameters(&request);
+    let code = value(&asked, "code").unwrap_or_default();
+    let Some(opened) = edge.identity.redeem_sign_in_code(code).await? else {
+        return Ok(sent_to(&failed(APP, Problem::UsedLink), None));
+    };
+    let session = ConsoleCookie::of_session(&request, &edge).set(&opened.value, opened.times.seconds_left());
+    Ok(sent_to(APP, Some(&[session])))
 }
 
 fn parameters(request: &HttpRequest) -> Vec<(String, String)> {

@@ -13,6 +13,7 @@
 //! | `organizations` | reads and changes of organizations by their members |
 //! | `access` | explanation of access to an object |
 //! | `console_sessions`, `console_login` | console sessions of browsers, by a credential or with the provider |
+//! | `sign_in_codes` | sign-in code of a first start |
 //! | `downloads` | links for one download by a browser |
 //! | `temporary_credentials` | short-lived credentials for model calls only |
 //! | `administration` | administration by the owner of the data directory |
@@ -41,6 +42,7 @@ mod provider;
 mod refreshed;
 mod service_accounts;
 mod setup;
+mod sign_in_codes;
 mod temporary_credentials;
 
 use std::fmt;
@@ -53,6 +55,7 @@ use assay_storage_model::OrgId;
 use crate::authentication::Impersonations;
 use crate::downloads::UsedTickets;
 use crate::logins::RecentRefusals;
+use crate::sign_in_codes::SignInCode;
 
 pub use console_login::{CONSOLE_CALLBACK, StartedConsoleLogin};
 pub use console_sessions::{ConsoleSessionTimes, OpenedConsoleSession, RenewedConsoleSession, is_login};
@@ -69,6 +72,7 @@ pub use oidc::{CLIENT_SECRET_VARIABLE, OidcConfig, OpenId, open_provider};
 pub use outward::{BadStatus, OutwardClient, OutwardServer, ServerUrl, parse_url};
 pub use provider::{LoginGate, LoginPermit, Provider, ProviderRefusal};
 pub use setup::{Setup, SetupState};
+pub use sign_in_codes::SIGN_IN_CODE_SECONDS;
 pub use temporary_credentials::{ModelCaller, NewTemporary, TEMPORARY_SECONDS_DEFAULT, TEMPORARY_SECONDS_MAX};
 
 /// Handle of the identity service. Clones share all state.
@@ -83,6 +87,7 @@ pub struct Identity {
     refused_logins: Arc<RecentRefusals>,
     impersonations: Arc<Impersonations>,
     used_tickets: Arc<UsedTickets>,
+    sign_in_code: Arc<SignInCode>,
     invitations: Invitations,
     invocations: InvocationCredentials,
 }
@@ -103,6 +108,7 @@ impl Identity {
             refused_logins: Arc::default(),
             impersonations: Arc::default(),
             used_tickets: Arc::default(),
+            sign_in_code: Arc::default(),
             invitations: Invitations::default(),
             invocations: InvocationCredentials::default(),
         }

@@ -15,6 +15,7 @@ pub const TEST_KEY: &str = "sk-test0000000000000000000000000000000000000000";
 /// Beginning of the line with the address of each administrators' listener.
 pub const ADMIN: &str = "Administrators are served at ";
 pub const OTLP: &str = "Exporters of OpenTelemetry are served over gRPC at ";
+const SIGN_IN: &str = "Sign in with this link (works once, for an hour): ";
 
 /// Options for starting a server.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ pub struct Server {
     pub key: String,
     /// Whether it printed a key.
     pub printed_key: bool,
+    /// Link that signs a browser in, printed beside a key.
+    pub sign_in_link: Option<String>,
     /// Address of the administrators' listener, if there is one.
     pub admin_url: Option<String>,
     /// Address of the gRPC listener for exporters.
@@ -69,9 +72,9 @@ impl Server {
             command.args(["--set", setting]);
         }
         let mut process = Process::start(&mut command, &options.data_dir.with_extension("log"))?;
-        let Ready { url, printed_key, admin_url, otlp_url } = ready(&mut process)?;
+        let Ready { url, printed_key, sign_in_link, admin_url, otlp_url } = ready(&mut process)?;
         let key = options.key.clone().or_else(|| printed_key.clone()).unwrap_or_default();
-        Ok(Server { process, url, key, printed_key: printed_key.is_some(), admin_url, otlp_url })
+        Ok(Server { process, url, key, printed_key: printed_key.is_some(), sign_in_link, admin_url, otlp_url })
     }
 
     /// Returns the complete output of a server that should refuse to start; an error if it starts.
@@ -109,6 +112,8 @@ pub struct Ready {
     pub url: String,
     /// Printed on the first start of a directory without a configured key.
     pub printed_key: Option<String>,
+    /// Printed with the key.
+    pub sign_in_link: Option<String>,
     /// Address of the administrators' listener, if there is one.
     pub admin_url: Option<String>,
     pub otlp_url: Option<String>,
@@ -116,10 +121,13 @@ pub struct Ready {
 
 /// Waits until a node that was started with `assay serve` is ready.
 pub fn ready(process: &mut Process) -> Result<Ready> {
-    let (mut printed_key, mut admin_url, mut otlp_url) = (None, None, None);
+    let (mut printed_key, mut sign_in_link, mut admin_url, mut otlp_url) = (None, None, None, None);
     let url = process.until(|line| {
         if let Some(key) = line.strip_prefix("API key (shown once): ") {
             printed_key = Some(key.trim().to_owned());
+        }
+        if let Some(link) = line.strip_prefix(SIGN_IN) {
+            sign_in_link = Some(link.trim().to_owned());
         }
         if let Some(url) = line.strip_prefix(ADMIN) {
             admin_url = Some(url.trim().to_owned());
@@ -129,5 +137,5 @@ pub fn ready(process: &mut Process) -> Result<Ready> {
         }
         line.strip_prefix("Assay is ready at ").map(|url| url.trim().trim_end_matches('/').to_owned())
     })?;
-    Ok(Ready { url, printed_key, admin_url, otlp_url })
+    Ok(Ready { url, printed_key, sign_in_link, admin_url, otlp_url })
 }

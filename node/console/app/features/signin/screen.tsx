@@ -35,6 +35,7 @@ const PROBLEM_TEXTS: Readonly<Record<SignInState["problem"], string>> = {
   unavailable: "The identity provider does not answer. Try again in a moment, or sign in with a key.",
   denied: "The identity provider did not let you sign in. Ask its administrator, or sign in with a key.",
   not_here: "This sign-in was started in another browser or more than ten minutes ago. Start it again here.",
+  used_link: "This sign-in link was used already, or has expired. Sign in with the API key that the server printed.",
 };
 
 export function SignInScreen({ state }: { readonly state: SignInState }) {

@@ -2,8 +2,8 @@
 import { choiceParameter, screenAddress, textParameter, type Codec } from "../../lib/address";
 import { safeNext } from "../../lib/next";
 
-/** Why a sign-in with the provider failed, as the server names it. */
-export const PROBLEMS = ["", "unavailable", "denied", "not_here"] as const;
+/** Why a sign-in with the provider or a link failed, as the server names it. */
+export const PROBLEMS = ["", "unavailable", "denied", "not_here", "used_link"] as const;
 
 export interface SignInState {
   /** A safe address of the console. */

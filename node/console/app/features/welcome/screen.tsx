@@ -5,6 +5,7 @@ import { Field } from "../../design/Field";
 import { navigate } from "../../lib/router";
 import { isQuotable } from "../../lib/quoting";
 import { newestProject } from "./arrival";
+import { AgentSteps } from "./parts/AgentSteps";
 import { ArrivalLine } from "./parts/ArrivalLine";
 import { KeyMaker } from "./parts/KeyMaker";
 import { useWatch } from "./queries";
@@ -13,6 +14,19 @@ import { environment, lessons } from "./snippets";
 import { welcomeUrl, type WelcomeState } from "./url";
 
 const FIRST_PROJECT = "quickstart";
+
+function Setting({ origin }: { readonly origin: string }) {
+  return (
+    <Code
+      label="Setting"
+      chosen="shell"
+      onChoose={() => undefined}
+      snippets={[
+        { id: "shell", title: "Shell", before: "Put your key in the place of the dots.", code: environment(origin) },
+      ]}
+    />
+  );
+}
 
 interface WelcomeScreenProps {
   readonly state: WelcomeState;
@@ -39,14 +53,7 @@ export function WelcomeScreen({ state, organization }: WelcomeScreenProps) {
           </li>
           <li className={style["step"]}>
             <h2>2. Set the key and the address</h2>
-            <Code
-              label="Setting"
-              chosen="shell"
-              onChoose={() => undefined}
-              snippets={[
-                { id: "shell", title: "Shell", before: "Put your key in the place of the dots.", code: environment(origin) },
-              ]}
-            />
+            <Setting origin={origin} />
           </li>
           <li className={style["step"]}>
             <h2>3. Send a trace</h2>
@@ -68,6 +75,10 @@ export function WelcomeScreen({ state, organization }: WelcomeScreenProps) {
               onChoose={(language) => change({ language })}
               snippets={lessons(origin, { name: project, id })}
             />
+          </li>
+          <li className={style["step"]}>
+            <h2>4. Connect a coding agent, if you use one</h2>
+            <AgentSteps origin={origin} />
           </li>
         </ol>
         <div className={style["aside"]}>

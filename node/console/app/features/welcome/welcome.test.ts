@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import type { Project } from "../../api/schema";
+import { AGENTS, connections } from "./agents";
 import { arrivalOf } from "./arrival";
 import { environment, lessons, type Lesson, type Target } from "./snippets";
 import { LANGUAGES, type Language } from "./url";
@@ -45,6 +46,14 @@ test("no lesson holds a key, and each names the server or leaves it to the varia
     expect(code).not.toContain("sk-");
     expect(code).toContain(addresses.get(id) ?? "bot");
     expect(code.includes("://")).toBe(addresses.has(id));
+  }
+});
+
+test("each agent has one connection to this origin, without a key", () => {
+  expect(connections(ORIGIN).map(({ id }) => id)).toEqual(AGENTS);
+  for (const { code } of connections(ORIGIN)) {
+    expect(code).toContain(`${ORIGIN}/mcp`);
+    expect(code).not.toContain("sk-");
   }
 });
 

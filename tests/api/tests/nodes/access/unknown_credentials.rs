@@ -71,7 +71,7 @@ fn routes(url: &str) -> Result<Vec<Route>> {
 }
 
 /// Public paths: documents for everyone, and the login of people without a credential.
-const PUBLIC: [&str; 29] = [
+const PUBLIC: [&str; 30] = [
     "/.well-known/oauth-authorization-server",
     "/.well-known/oauth-protected-resource",
     "/.well-known/oauth-protected-resource/mcp",
@@ -82,6 +82,7 @@ const PUBLIC: [&str; 29] = [
     "/console/about",
     "/console/login",
     "/console/login/callback",
+    "/console/login/link",
     "/console/session",
     "/docs",
     "/docs/guide",

@@ -42,16 +42,49 @@ fn a_first_start_prints_a_key_that_works_and_later_starts_print_none() {
     assert!(first.stop().expect("stops").success());
 
     let second = start(&options);
-    assert!(!second.printed_key);
+    assert!(!second.printed_key && second.sign_in_link.is_none());
     assert_eq!(json_of(&call(&second, &key, "POST", "/api/self/me", None)), me);
     assert_eq!(call(&second, "sk-other", "POST", "/api/self/me", None).status, 401);
+}
+
+/// Follows a link without a credential. Returns the address that it leads to and the cookie that it sets.
+fn followed(server: &Server, target: &str) -> (String, Option<String>) {
+    let request =
+        Request { method: "GET".into(), target: target.into(), headers: Vec::new(), body: None, declared_length: None };
+    let answer = send(&server.url, &request).unwrap_or_else(|error| panic!("{error:#}"));
+    assert_eq!(answer.status, 302, "{}", answer.text());
+    let cookie = answer.header("set-cookie").and_then(|set| set.split(';').next().map(str::to_owned));
+    (answer.header("location").expect("a location"), cookie)
+}
+
+#[test]
+fn the_sign_in_link_of_a_first_start_opens_one_session() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let server = start(&Options { key: None, ..options(dir.path()) });
+    let link = server.sign_in_link.clone().expect("a link beside the key");
+    let target = link.strip_prefix(&server.url).expect("a link to this node").to_owned();
+    let refused = "/app/sign-in?next=%2Fapp&problem=used_link";
+    assert_eq!(followed(&server, "/console/login/link?code=other"), (refused.to_owned(), None));
+    let (page, cookie) = followed(&server, &target);
+    assert_eq!(page, "/app");
+    let session = Request {
+        method: "GET".into(),
+        target: "/console/session".into(),
+        headers: vec![("cookie".into(), cookie.expect("a session")), ("x-assay-console".into(), "1".into())],
+        body: None,
+        declared_length: None,
+    };
+    let session = json_of(&send(&server.url, &session).unwrap_or_else(|error| panic!("{error:#}")));
+    assert_eq!(session["user"]["email"], "owner@localhost", "{session}");
+    assert_eq!(followed(&server, &target), (refused.to_owned(), None));
+    assert!(!server.log().contains(&target), "the code is in the log");
 }
 
 #[test]
 fn a_key_that_is_given_is_not_printed_and_is_the_first_starts_alone() {
     let dir = tempfile::tempdir().expect("a directory");
     let first = start(&options(dir.path()));
-    assert!(!first.printed_key);
+    assert!(!first.printed_key && first.sign_in_link.is_none());
     let key = first.key.clone();
     assert!(!first.log().contains(&key), "the key is in the log");
     first.stop().expect("stops");

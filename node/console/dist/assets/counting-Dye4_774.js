@@ -1,1 +1,0 @@
-import{n as e,t}from"./turns-W4NFhhBJ.js";var n=t(e(2));export{n as t};

@@ -2,6 +2,7 @@
 //!
 //! All that it says is in it and signed with a secret of the cluster, so that any node reads it, also after a restart.
 
+use assay_node_auth::Credential;
 use assay_storage_model::OrgId;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -31,6 +32,9 @@ pub struct Ticket {
     pub user: Uuid,
     /// Impersonator of the user.
     pub impersonator: Option<Uuid>,
+    /// Credential that requested a download, whose rights are checked again when the URL is used. Tickets of versions
+    /// before 0.7 have none.
+    pub credential: Option<Credential>,
     /// Seconds since the epoch.
     pub until: u64,
 }
@@ -44,6 +48,8 @@ struct TicketClaims {
     e: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     i: Option<Uuid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    c: Option<Credential>,
 }
 
 impl Ticket {
@@ -55,6 +61,7 @@ impl Ticket {
             u: self.user,
             e: self.until,
             i: self.impersonator,
+            c: self.credential,
         };
         let claims = serde_json::to_vec(&claims).unwrap_or_default();
         let mut whole = signature(&claims, secret).to_vec();
@@ -76,7 +83,14 @@ impl Ticket {
         }
         let claims: TicketClaims = serde_json::from_slice(claims).ok()?;
         let name = FileName::of_row(OrgId(claims.o), &claims.k)?;
-        Some(Ticket { name, deed: claims.d, user: claims.u, impersonator: claims.i, until: claims.e })
+        Some(Ticket {
+            name,
+            deed: claims.d,
+            user: claims.u,
+            impersonator: claims.i,
+            credential: claims.c,
+            until: claims.e,
+        })
     }
 
     pub fn purpose(&self) -> Purpose {
@@ -105,7 +119,14 @@ mod tests {
     fn ticket() -> Ticket {
         let org = OrgId(Uuid::from_u128(1));
         let name = FileName::new(org, Purpose::Attachment, "a key/with: signs").expect("a name");
-        Ticket { name, deed: Deed::Write, user: Uuid::from_u128(2), impersonator: None, until: 1_800_000_000 }
+        Ticket {
+            name,
+            deed: Deed::Write,
+            user: Uuid::from_u128(2),
+            impersonator: None,
+            credential: None,
+            until: 1_800_000_000,
+        }
     }
 
     #[test]
@@ -113,6 +134,8 @@ mod tests {
         let text = ticket().to_text(&SECRET);
         assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'), "{text}");
         assert_eq!(Ticket::parse(&text, &SECRET), Some(ticket()));
+        let bound = Ticket { deed: Deed::Read, credential: Some(Credential::ApiKey(Uuid::from_u128(3))), ..ticket() };
+        assert_eq!(Ticket::parse(&bound.to_text(&SECRET), &SECRET), Some(bound));
     }
 
     #[test]

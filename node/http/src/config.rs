@@ -70,8 +70,7 @@ pub struct HttpConfig {
     pub body_bytes_max: usize,
     /// Upper bound of the body of any other request. A record of the catalog has at most 1 MiB.
     pub small_body_bytes_max: usize,
-    /// Upper bound of a file: an attachment, or the code of a function. The upload must end within
-    /// `request_seconds_max`.
+    /// Upper bound of a file: an attachment, or the code of a function. The upload must end within an hour.
     pub file_bytes_max: u64,
     /// Upper bound of all request bodies in progress.
     ///

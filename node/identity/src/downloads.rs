@@ -7,7 +7,10 @@ use std::collections::HashMap;
 
 use assay_node_auth::{Credential, DownloadTicket, Principal};
 use assay_node_records::RecordsError;
-use assay_node_records::mechanism::{self, CatalogView, CredentialScope};
+use assay_node_records::kinds::organization;
+use assay_node_records::mechanism::{self, CatalogView, CredentialScope, unknown_credential};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::RecordKind;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -74,6 +77,23 @@ impl Identity {
             RecordsError::TooLarge(why.into())
         })?;
         Ok((text, until))
+    }
+
+    /// Returns the principal of the credential that requested a URL, with its rights of now.
+    pub async fn bearer_of_url(
+        &self,
+        credential: Credential,
+        org: OrgId,
+        impersonated: Option<Uuid>,
+    ) -> Result<Principal, RecordsError> {
+        self.catalog.check_heard().await?;
+        let impersonated = impersonated.map(|user| user.to_string());
+        let look = |view: &CatalogView<'_>| {
+            let organization = view.get(RecordKind::ORGANIZATION, org.0).ok_or_else(unknown_credential)?;
+            let name = organization::name_of(organization)?;
+            within_scope(view, CredentialScope::of(view, credential)?, Some(&name), impersonated.as_deref())
+        };
+        self.known_by(look).await
     }
 
     /// Redeems a ticket and returns its principal and request. `session` is the cookie of the request.

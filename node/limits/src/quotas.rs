@@ -136,8 +136,18 @@ impl Quotas {
     ///
     /// `added` returns the upper bound of their usage. It is called only if a rule applies.
     pub fn admit(&self, who: &Principal, added: impl FnOnce() -> StorageUsage) -> Result<(), QuotaExceeded> {
+        self.admit_for((who.org, &who.org_name), added)
+    }
+
+    /// Admits writes to an organization like [`Quotas::admit`].
+    pub fn admit_for(
+        &self,
+        (org, org_name): (OrgId, &str),
+        added: impl FnOnce() -> StorageUsage,
+    ) -> Result<(), QuotaExceeded> {
         let Some(ledger) = &self.0 else { return Ok(()) };
-        let applies = |rule: &&QuotaRule| rule.organizations.is_empty() || rule.organizations.contains(&who.org_name);
+        let names = |rule: &QuotaRule| rule.organizations.iter().any(|name| name == org_name);
+        let applies = |rule: &&QuotaRule| rule.organizations.is_empty() || names(rule);
         let rules: Vec<&QuotaRule> = ledger.rules.iter().filter(applies).collect();
         if rules.is_empty() {
             return Ok(());
@@ -146,28 +156,28 @@ impl Quotas {
         if added == StorageUsage::default() {
             return Ok(());
         }
-        let Some(MeasuredUsage { number, begun, usage: stored }) = ledger.usage.of(who.org) else { return Ok(()) };
+        let Some(MeasuredUsage { number, begun, usage: stored }) = ledger.usage.of(org) else { return Ok(()) };
         let mut admitted = ledger.admitted.lock();
-        let mut own = admitted.get(&who.org).copied().unwrap_or_default();
+        let mut own = admitted.get(&org).copied().unwrap_or_default();
         own.advance(begun);
         let held = stored.plus(own.missed_by(number));
         let then = held.plus(added);
         for rule in rules {
             let over = |wanted: Option<u64>, then: u64| wanted.filter(|most| then > *most);
             if let Some(most) = over(rule.rows, then.rows) {
-                return Err(QuotaExceeded::new(&who.org_name, "rows", held.rows, most));
+                return Err(QuotaExceeded::new(org_name, "rows", held.rows, most));
             }
             if let Some(most) = over(rule.bytes, then.bytes) {
-                return Err(QuotaExceeded::new(&who.org_name, "bytes", held.bytes, most));
+                return Err(QuotaExceeded::new(org_name, "bytes", held.bytes, most));
             }
         }
         own.since = own.since.plus(added);
-        if admitted.len() >= COUNTED_MAX && !admitted.contains_key(&who.org) {
+        if admitted.len() >= COUNTED_MAX && !admitted.contains_key(&org) {
             // The last measurement contains the others.
             admitted.retain(|_, usage| usage.begun >= number);
         }
-        if admitted.len() < COUNTED_MAX || admitted.contains_key(&who.org) {
-            admitted.insert(who.org, own);
+        if admitted.len() < COUNTED_MAX || admitted.contains_key(&org) {
+            admitted.insert(org, own);
         }
         Ok(())
     }

@@ -8,11 +8,11 @@ use assay_node_auth::{Permission, Principal};
 use assay_node_files::{About, Content, Deed, File, FileName, NAMED_MAX, Purpose, Ticket, keys_in};
 use assay_node_http::requests::admission::Applicant;
 use assay_node_http::requests::background::{INLINE_BYTES_MAX, in_background};
-use assay_node_http::requests::body::{Body, ROWS_MAX, pieces, too_many_rows};
+use assay_node_http::requests::body::{Body, ROWS_MAX, announced_length, pieces, too_many_rows};
 use assay_node_http::requests::caller::Caller;
 use assay_node_http::requests::caller::{Call, wait_of};
 use assay_node_http::requests::error_texts::{kind_of, shortened};
-use assay_node_http::requests::limits::admit_writes;
+use assay_node_http::requests::limits::{admit_upload, admit_writes};
 use assay_node_http::requests::range::{RequestedRange, requested_range};
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
@@ -20,7 +20,9 @@ use assay_node_http::server::edge::Edge;
 use assay_node_http::web::{Bytes, Data, HttpRequest, HttpResponse, HttpResponseBuilder, Payload, StatusCode, header};
 use assay_node_limits::Holder;
 use assay_node_objects::ObjectWrite;
+use assay_node_records::kinds::organization::name_of;
 use assay_storage_model::OrgId;
+use assay_storage_model::catalog::RecordKind;
 use assay_storage_model::event::SentItem;
 use futures::{TryStreamExt, stream};
 use serde_json::{Map, Value, json};
@@ -92,7 +94,7 @@ pub async fn look(call: Call) -> HandlerResult {
     let name = named(&call, &body).await?;
     let missing = || Refusal::new(ErrorKind::NotFound, "no attachment with this key is visible to this credential");
     let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
-    if !may_read(&call, name.org, &file).await? {
+    if !may_read(&call.edge, &call.principal, name.org, &file).await? {
         return Err(missing());
     }
     json(&json!({"downloadUrl": address(&call, &name, Deed::Read)?, "status": shown(&file)}))
@@ -182,11 +184,19 @@ pub async fn upload(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
         Purpose::Overflow => overflow_bytes_max(&edge) as u64,
         Purpose::Attachment | Purpose::Bundle => edge.config.file_bytes_max,
     };
+    check_quota(&edge, ticket.name.org, announced_length(&request).unwrap_or_default())?;
     let holder = Holder::new(ticket.name.org.0, ticket.user);
     let applicant = Applicant { holder, wait: wait_of(&request) };
     let pieces = std::pin::pin!(pieces(&edge, applicant, &request, payload, bytes_max).await?);
     let content = edge.files.put(&ticket.name, bytes_max, seconds(), pieces).await?;
     json(&json!({"key": ticket.name.key, "bytes": content.bytes, "hash": content.hash}))
+}
+
+/// Admits or refuses an upload by the quotas. One of unknown length counts when it is stored.
+fn check_quota(edge: &Edge, org: OrgId, bytes: u64) -> Result<(), Refusal> {
+    let name =
+        edge.records.catalog().peek(|view| view.get(RecordKind::ORGANIZATION, org.0).map(name_of)).transpose()?;
+    admit_upload(&edge.quotas, (org, &name.unwrap_or_default()), bytes)
 }
 
 /// Handles `GET /attachment/bytes/{ticket}`: streams the file or the requested range.
@@ -195,6 +205,7 @@ pub async fn download(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let missing =
         || Refusal::new(ErrorKind::NotFound, "the content of this file has not been uploaded, or was removed");
     let file = edge.files.look(&ticket.name).await?.ok_or_else(missing)?;
+    check_still_readable(&edge, &ticket, &file).await?;
     let content = file.content.clone().ok_or_else(missing)?;
     let range = requested_range(request.headers(), content.bytes);
     let (status, part) = match &range {
@@ -266,14 +277,29 @@ async fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket
     Ok(ticket)
 }
 
+/// Refuses a download whose credential has been deleted or may no longer read the file.
+async fn check_still_readable(edge: &Edge, ticket: &Ticket, file: &File) -> Result<(), Refusal> {
+    let Some(credential) = ticket.credential else { return Ok(()) };
+    let impersonated = ticket.impersonator.map(|_| ticket.user);
+    let who = edge.identity.bearer_of_url(credential, ticket.name.org, impersonated).await?;
+    match may_read(edge, &who, ticket.name.org, file).await? {
+        true => Ok(()),
+        false => Err(Refusal::new(
+            ErrorKind::Forbidden,
+            "the credential that requested this URL may no longer read the file: request a new one",
+        )),
+    }
+}
+
 fn lasts(deed: Deed) -> u64 {
     if deed == Deed::Write { WRITE_SECONDS } else { READ_SECONDS }
 }
 
 fn address(call: &Call, name: &FileName, deed: Deed) -> Result<String, Refusal> {
-    let Principal { user, impersonator, .. } = &call.principal;
-    let (user, impersonator) = (*user, *impersonator);
-    let ticket = Ticket { name: name.clone(), deed, user, impersonator, until: seconds() + lasts(deed) };
+    let Principal { user, impersonator, credential, .. } = call.principal;
+    // An upload may go on after a short-lived credential, such as that of a call of a function.
+    let credential = (deed == Deed::Read).then_some(credential);
+    let ticket = Ticket { name: name.clone(), deed, user, impersonator, credential, until: seconds() + lasts(deed) };
     let text = ticket.to_text(&call.edge.records.secrets().signing_secrets(TICKET_CONTEXT)?.sign);
     Ok(format!("{}/attachment/bytes/{text}", origin_of(call)?))
 }
@@ -298,15 +324,15 @@ fn own(call: &Caller, file: Option<&File>) -> Result<(), Refusal> {
 }
 
 /// Returns whether the caller uploaded the file or may read an object that names it.
-async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusal> {
-    if file.owner == Some(call.principal.user) {
+async fn may_read(edge: &Edge, who: &Principal, org: OrgId, file: &File) -> Result<bool, Refusal> {
+    if file.owner == Some(who.user) {
         return Ok(true);
     }
     for object in file.refs(org).take(REFS_LOOKED_AT_MAX) {
-        let found = call.edge.records.object(&call.principal, object.kind, object.id, Permission::Read).await;
+        let found = edge.records.object(who, object.kind, object.id, Permission::Read).await;
         match found.map_err(Refusal::from) {
             Ok(home) => {
-                call.edge.records.still(&call.principal, &[home.key], Permission::Read).await?;
+                edge.records.still(who, &[home.key], Permission::Read).await?;
                 return Ok(true);
             }
             Err(refusal) if matches!(refusal.kind, ErrorKind::NotFound | ErrorKind::Forbidden) => {}
@@ -321,7 +347,7 @@ pub async fn attachment(call: &Caller, key: &str, bytes_max: usize) -> Result<By
     let name = FileName::new(call.principal.org, Purpose::Attachment, key)?;
     let missing = || Refusal::new(ErrorKind::NotFound, "no attachment with this key is visible to this credential");
     let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
-    if !may_read(call, name.org, &file).await? {
+    if !may_read(&call.edge, &call.principal, name.org, &file).await? {
         return Err(missing());
     }
     let content = file.content.as_ref();
@@ -382,7 +408,7 @@ pub async fn refer(call: &Caller, write: ObjectWrite) -> Result<ObjectWrite, Ref
         return Ok(write);
     }
     for (name, file) in files.look_all(org, &names).await? {
-        if file.owner.is_some() && !may_read(call, org, &file).await? {
+        if file.owner.is_some() && !may_read(&call.edge, &call.principal, org, &file).await? {
             names.retain(|one| *one != name);
         }
     }

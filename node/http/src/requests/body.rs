@@ -311,7 +311,7 @@ pub fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
 }
 
 /// Returns the announced length of a body, or `None` if its length is unknown in advance.
-fn announced_length(request: &HttpRequest) -> Option<u64> {
+pub fn announced_length(request: &HttpRequest) -> Option<u64> {
     let headers = request.headers();
     match headers.get(header::CONTENT_LENGTH) {
         Some(length) => length.to_str().ok()?.trim().parse().ok(),

@@ -3,8 +3,8 @@
 use assay_node_auth::Principal;
 use assay_node_limits::{QuotaExceeded, Quotas, RateExceeded, StorageUsage};
 use assay_node_objects::{ObjectWrite, WriteError};
-use assay_storage_model::NotWritten;
 use assay_storage_model::event::SentItem;
+use assay_storage_model::{NotWritten, OrgId};
 use serde_json::Value;
 
 use crate::responses::refusal::{ErrorKind, Refusal};
@@ -14,6 +14,16 @@ pub fn admit_writes(quotas: &Quotas, who: &Principal, writes: &[ObjectWrite]) ->
     quotas.admit(who, || added_by(writes)).map_err(|exceeded| {
         let why = NotWritten::Busy(exceeded.to_string().into());
         WriteError::NotWritten { why, retry_after: QuotaExceeded::RETRY_AFTER }
+    })
+}
+
+/// Admits or refuses an upload of so many bytes by the quotas of an organization.
+pub fn admit_upload(quotas: &Quotas, org: (OrgId, &str), bytes: u64) -> Result<(), Refusal> {
+    // Files are stored as text in base64.
+    let bytes = bytes.div_ceil(3).saturating_mul(4);
+    quotas.admit_for(org, || StorageUsage { rows: 0, bytes }).map_err(|exceeded| {
+        let retry_after_seconds = Some(QuotaExceeded::RETRY_AFTER.as_secs());
+        Refusal { retry_after_seconds, ..Refusal::new(ErrorKind::Busy, exceeded.to_string()) }
     })
 }
 
@@ -36,7 +46,7 @@ impl From<RateExceeded> for Refusal {
 
 #[cfg(test)]
 mod tests {
-    use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
+    use assay_storage_model::{ObjectKey, ObjectKind};
     use serde_json::json;
     use uuid::Uuid;
 

@@ -53,6 +53,11 @@ const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 /// Time limit for the start of a response to a model call. The gateway has its own, lower limits.
 const MODEL_CALL_TIME_MAX: Duration = Duration::from_secs(32 * 60);
 
+/// Path of uploads and downloads of files, before their ticket.
+const FILES: &str = "/attachment/bytes/";
+/// Time limit of an upload. Its ticket is valid as long, and its minimum rate ends one that stalls.
+const UPLOAD_TIME_MAX: Duration = Duration::from_secs(3600);
+
 /// State that all workers share.
 pub struct Edge {
     pub records: Records,
@@ -205,6 +210,7 @@ async fn serve<B: MessageBody + 'static>(
     request.extensions_mut().insert(wait.clone());
     let (limit, changes) = match (edge.calls_models)(request.path()) {
         true => (MODEL_CALL_TIME_MAX, false),
+        false if is_upload(&request) => (UPLOAD_TIME_MAX, true),
         false => (edge.config.request_time_max(), changes(&request)),
     };
     let handled = AssertUnwindSafe(async move { next.call(request).await }).catch_unwind();
@@ -241,6 +247,10 @@ pub fn full() -> Refusal {
 pub fn too_late() -> Refusal {
     let why = "the request timed out; its writes may have been done";
     Refusal::new(ErrorKind::Unavailable, why)
+}
+
+fn is_upload(request: &ServiceRequest) -> bool {
+    request.method() == Method::PUT && request.path().starts_with(FILES)
 }
 
 fn head_bytes(request: &ServiceRequest) -> usize {
@@ -345,8 +355,8 @@ mod tests {
         }
     }
 
-    /// Returns the response of a handler that panics or hangs, and the number of counted panics.
-    async fn answered(path: &str) -> (u16, Value, u64) {
+    /// Returns the response of a handler that panics, hangs or takes long, and the number of counted panics.
+    async fn answered(request: TestRequest) -> (u16, Value, u64) {
         let dir = tempfile::tempdir().expect("a directory");
         let cluster = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
         let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
@@ -387,14 +397,19 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(60)).await;
             ""
         };
+        let takes_longer = || async {
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            "{}"
+        };
         let app = actix_web::App::new()
             .app_data(edge.clone())
             .wrap(actix_web::middleware::from_fn(around))
             .route("/panics", web::get().to(panics))
-            .route("/hangs", web::get().to(hangs));
+            .route("/hangs", web::get().to(hangs))
+            .route("/attachment/bytes/ticket", web::put().to(takes_longer));
         // Like the framework, this converts an error of the outermost layer to a response.
         let service = init_service(app).await;
-        let request = TestRequest::get().uri(path).insert_header((header::ORIGIN, "https://a.example"));
+        let request = request.insert_header((header::ORIGIN, "https://a.example"));
         let (status, headers, body) = match actix_web::dev::Service::call(&service, request.to_request()).await {
             Ok(answer) => (answer.status(), answer.headers().clone(), read_body(answer).await),
             Err(error) => {
@@ -413,7 +428,7 @@ mod tests {
 
     #[actix_web::test]
     async fn a_panic_ends_its_request_with_a_500_that_does_not_say_what_happened() {
-        let (status, body, panics) = answered("/panics").await;
+        let (status, body, panics) = answered(TestRequest::get().uri("/panics")).await;
         assert_eq!((status, panics), (500, 1));
         assert_eq!(body["Code"], "InternalServerError");
         assert!(!body.to_string().contains("secret"), "{body}");
@@ -421,8 +436,14 @@ mod tests {
 
     #[actix_web::test]
     async fn a_request_that_hangs_is_answered_as_unknown() {
-        let (status, body, panics) = answered("/hangs").await;
+        let (status, body, panics) = answered(TestRequest::get().uri("/hangs")).await;
         assert_eq!((status, panics), (503, 0));
         assert_eq!(body["Path"], "/hangs");
+    }
+
+    #[actix_web::test]
+    async fn an_upload_may_take_longer_than_other_requests() {
+        let (status, body, _) = answered(TestRequest::put().uri("/attachment/bytes/ticket")).await;
+        assert_eq!((status, body), (200, serde_json::json!({})));
     }
 }

@@ -54,6 +54,28 @@ fn look(url: &str, credential: &str, key: &str) -> Result<u16> {
     Ok(ask(url, credential, "GET", &format!("/attachment?key={key}"), None)?.status)
 }
 
+/// Returns the path of a download that a credential requests.
+fn address_for(url: &str, credential: &str, key: &str) -> Result<String> {
+    let said = ask(url, credential, "GET", &format!("/attachment?key={key}"), None)?;
+    path(&serde_json::from_slice::<Value>(&said.body)?["downloadUrl"])
+}
+
+/// Waits until every node answers a download with this status.
+fn addresses_answer(urls: &[String], address: &str, wanted: u16) -> Result<()> {
+    for url in urls {
+        let begun = Instant::now();
+        loop {
+            let found = ask(url, "no key", "GET", address, None)?.status;
+            if found == wanted {
+                break;
+            }
+            ensure!(begun.elapsed() < KNOWN_WITHIN, "{url} answers the download with {found} and not {wanted}");
+            std::thread::sleep(POLL);
+        }
+    }
+    Ok(())
+}
+
 fn is_answered(urls: &[String], credential: &str, key: &str, wanted: u16) -> Result<()> {
     for url in urls {
         let begun = Instant::now();
@@ -134,8 +156,17 @@ fn held(urls: &[String], node: &Path) -> Result<()> {
     };
     let read = grant(&first, "read")?;
     is_answered(urls, &bob, key, 200)?;
+    let address = address_for(a, &bob, key)?;
+    addresses_answer(urls, &address, 200)?;
     call(c, "DELETE", &format!("/v1/acl/{read}"), &Value::Null)?;
     is_answered(urls, &bob, key, 404)?;
+    // An address that is out ends with the right, and with the key that asked for it.
+    addresses_answer(urls, &address, 403)?;
+    let short = admin(node, &["create-key", "short", "--organization", ORGANIZATION, "--user", "owner@localhost"])?;
+    let address = address_for(b, short["api_key"].as_str().context("a key")?, key)?;
+    addresses_answer(urls, &address, 200)?;
+    admin(node, &["delete-key", short["id"].as_str().context("an id")?])?;
+    addresses_answer(urls, &address, 401)?;
     // Naming what one may not read opens nothing.
     grant(&second, "read")?;
     grant(&second, "update")?;

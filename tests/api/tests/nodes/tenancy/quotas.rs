@@ -11,7 +11,9 @@ use assay_test_api::process::run;
 use assay_test_api::server::{Options, Server, TEST_KEY};
 use serde_json::{Value, json};
 
-const RULES: &str = "[{organizations = [\"default\"], rows = 100}]";
+const RULES: &str = "[{organizations = [\"default\"], rows = 100, bytes = 1000000}]";
+/// More than the quota of bytes.
+const FILE_BYTES: usize = 2_000_000;
 const OTHER: &str = "globex";
 /// Nodes look every two seconds.
 const SEEN_WITHIN: Duration = Duration::from_secs(20);
@@ -46,6 +48,24 @@ fn becomes(what: &str, status: u16, asked: impl Fn() -> Result<HttpResponse>) ->
     }
 }
 
+/// Checks that the bytes of a file count before they are stored.
+fn has_no_room_for_a_file(url: &str) -> Result<()> {
+    let slot = json!({"key": "5b6f2c1e-8f4e-4a57-9f2b-2f8a5f1c0009", "filename": "f", "content_type": "text/plain"});
+    let slot: Value = serde_json::from_slice(&post(url, TEST_KEY, "/attachment", &slot)?.body)?;
+    let address = slot["signedUrl"].as_str().context("an address")?;
+    let place = address.find("/attachment/bytes").context("an address of a file")?;
+    let put = |bytes: usize| {
+        let body = Some(vec![b'x'; bytes]);
+        let request = Request { method: "PUT".into(), target: address[place..].into(), body, ..Request::default() };
+        send(url, &request)
+    };
+    let large = put(FILE_BYTES)?;
+    ensure!(large.status == 429 && large.text().contains("limits.quotas"), "{}: {}", large.status, large.text());
+    let small = put(100)?;
+    ensure!(small.status == 200, "a small file has room: {}", small.text());
+    Ok(())
+}
+
 fn holds(urls: &[String], data_dir: &Path) -> Result<()> {
     let own = project(&urls[0], TEST_KEY)?;
     let insert = format!("/v1/project_logs/{own}/insert");
@@ -71,6 +91,7 @@ fn holds(urls: &[String], data_dir: &Path) -> Result<()> {
     let elsewhere = format!("/v1/project_logs/{}/insert", project(&urls[0], other)?);
     let answer = post(urls.last().context("a node")?, other, &elsewhere, &rows(0, 500))?;
     ensure!(answer.status == 200, "no rule is about them: {}", answer.text());
+    has_no_room_for_a_file(&urls[0])?;
     let gone: Vec<_> = (0..50).map(|row| json!({"id": format!("r{row}"), "_object_delete": true})).collect();
     let deleted = post(&urls[0], TEST_KEY, &insert, &json!({ "events": gone }))?;
     ensure!(deleted.status == 200, "deletes are let in: {}", deleted.text());

@@ -63,7 +63,32 @@ fn due(file: &File, purpose: Purpose, is_named: bool, ages: Ages, now: u64) -> D
     Due { uploads, whole }
 }
 
+/// Objects with the content of some files of an organization.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContentPage {
+    pub objects: Vec<ObjectKey>,
+    /// Cursor of the next page, if there is one.
+    pub cursor: Option<String>,
+}
+
 impl Files {
+    /// Returns the objects with the content of files that are complete and stay, a page at a time.
+    ///
+    /// Uploads of rows are not among them, because their rows have been written.
+    pub async fn contents(&self, org: OrgId, cursor: Option<String>) -> Result<ContentPage, FilesError> {
+        let limit = cursor.is_none().then_some(FILES_AT_ONCE);
+        let request = FetchRequest { limit, cursor, ..FetchRequest::default() };
+        let page = match self.objects.fetch(&index(org), request).await {
+            Err(ReadError::Gone { .. }) => return Ok(ContentPage::default()),
+            page => page?,
+        };
+        let files: Vec<(FileName, File)> =
+            page.events.iter().map(|row| said::read(org, row)).collect::<Result<_, _>>()?;
+        let lasting = files.iter().filter(|(name, file)| name.purpose != Purpose::Overflow && !file.going);
+        let content = |(name, file): &(FileName, File)| Some(content_object(name, file.content.as_ref()?.upload));
+        Ok(ContentPage { objects: lasting.filter_map(content).collect(), cursor: page.cursor })
+    }
+
     /// Removes expired parts. An object that is `there` may have rows with references.
     pub async fn collect(
         &self,

@@ -39,7 +39,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use uuid::Uuid;
 
-pub use collect::{Ages, Collected};
+pub use collect::{Ages, Collected, ContentPage};
 pub use collector::{Collector, FilesConfig};
 pub use found::{NAMED_MAX, keys_in};
 pub use name::{FileName, KEY_BYTES_MAX, Purpose};

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use assay_node_files::FilesError;
 use assay_node_objects::{ReadError, WriteError};
 use assay_node_records::RecordsError;
 use assay_storage_model::ObjectKey;
@@ -19,6 +20,8 @@ pub enum TransferError {
     Format { found: u32, known: u32 },
     #[error(transparent)]
     Records(#[from] RecordsError),
+    #[error("files: {0}")]
+    Files(#[from] FilesError),
     #[error("{object}: {why}")]
     Read { object: ObjectKey, why: ReadError },
     #[error("{object}: {why}. Start the import again: it continues where it stopped")]

@@ -5,9 +5,10 @@ pub(crate) mod records;
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use assay_node_files::{FileName, Files};
 use assay_node_objects::{AuditLog, HistoryPosition, ReadError};
-use assay_storage_model::ObjectKey;
 use assay_storage_model::event::format_micros;
+use assay_storage_model::{ObjectKey, OrgId};
 
 use crate::file::{FORMAT, Footer, Header, Object, Writer};
 use crate::{Say, TransferContext, TransferError};
@@ -42,6 +43,7 @@ pub fn export(context: &TransferContext, name: &str, out: impl Write, say: Say<'
     for object in exported.unversioned() {
         exporting.object(object)?;
     }
+    exporting.files(exported.org)?;
     exporting.object(AuditLog::home(exported.org).object)?;
     Ok(exporting.file.finish()?)
 }
@@ -60,6 +62,23 @@ struct Exporting<'g, W: Write> {
 }
 
 impl<W: Write> Exporting<'_, W> {
+    /// Exports the index of files and then their content, so that the content of each listed file follows.
+    fn files(&mut self, org: OrgId) -> Result<(), TransferError> {
+        self.object(FileName::index(org))?;
+        let files = Files::new(self.context.objects.clone());
+        let mut cursor = None;
+        loop {
+            let page = self.context.runtime.block_on(files.contents(org, cursor))?;
+            for object in page.objects {
+                self.object(object)?;
+            }
+            cursor = page.cursor;
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
     /// Exports an object.
     ///
     /// It omits an object without writes, and an object that was deleted before its first page was read.

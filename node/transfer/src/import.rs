@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
+use assay_node_files::FileName;
 use assay_node_objects::HistoryOp;
 use assay_node_records::RecordsError;
 use assay_storage_model::{ObjectKey, ObjectKind};
@@ -201,6 +202,13 @@ impl Importing<'_> {
             return Ok(None);
         }
         let key = ObjectKey::new(self.survey.import.org, object.kind, object.id);
+        if key == FileName::index(key.org) {
+            // References may have been added since an earlier import stopped. Repeated merges change nothing.
+            return Ok(Some(Replay::anew(context, key)));
+        }
+        if key.kind == ObjectKind::Files {
+            return Replay::start(context, key).map(Some);
+        }
         if !again(|| context.runtime.block_on(context.records.has_record(&key)))? {
             // The object's record was imported and has been deleted since.
             tracing::info!(object = %key, "it has no record here, so no rows are imported");

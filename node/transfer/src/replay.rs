@@ -102,6 +102,11 @@ impl<'r> Replay<'r> {
         Ok(Replay { context, object, waiting: Vec::new(), bytes: 0, here, done: 0, written: 0 })
     }
 
+    /// Starts an object whose operations are written without a comparison with those that exist.
+    pub fn anew(context: &'r TransferContext, object: ObjectKey) -> Replay<'r> {
+        Replay { context, object, waiting: Vec::new(), bytes: 0, here: Here::Nothing, done: 0, written: 0 }
+    }
+
     /// Adds the next operation of the file.
     pub fn operation(&mut self, text: &[u8], versions: &mut Versions) -> Result<(), TransferError> {
         let mut op = HistoryOp::parse(text).map_err(damaged)?;

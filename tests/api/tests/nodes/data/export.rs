@@ -13,6 +13,8 @@ const BOB: &str = "bob@example.com";
 /// More than are written together, so that what stops half-way has a half.
 const ROWS: usize = 2500;
 const ROWS_AT_ONCE: usize = 500;
+/// Key of the attachment that a row names.
+const ATTACHMENT: &str = "5b6f2c1e-8f4e-4a57-9f2b-2f8a5f1c0007";
 /// Lists to compare, and fields that cannot be exported.
 const LISTS: [&str; 21] = [
     "/v1/project",
@@ -186,10 +188,35 @@ fn make_rows(node: &Node, acme: &Acme) -> Result<()> {
     node.post(&format!("{logs}/feedback"), json!({ "feedback": [said] }))?;
     let origin =
         json!({"object_type": "dataset", "object_id": acme.dataset, "id": "changed", "_xact_id": acme.versions[0]});
-    let rows = json!([{"id": "e", "input": 1, "scores": {"x": 0.5}, "origin": origin}]);
+    upload_attachment(node)?;
+    let attachment =
+        json!({"type": "braintrust_attachment", "filename": "f", "content_type": "text/plain", "key": ATTACHMENT});
+    let rows = json!([{"id": "e", "input": 1, "output": attachment, "scores": {"x": 0.5}, "origin": origin}]);
     node.post(&format!("/v1/experiment/{}/insert", acme.experiment), json!({ "events": rows }))?;
     let row = json!({"prompt_session_id": acme.playground, "log_id": "x", "id": "p", "input": "tried"});
     node.post("/logs3", json!({"rows": [row], "api_version": 2}))?;
+    Ok(())
+}
+
+/// Content of the attachment, in several chunks.
+fn attachment_bytes() -> Vec<u8> {
+    (0..700_000_u32).map(|number| b'a' + (number % 23) as u8).collect()
+}
+
+/// Sends a request to an address that the node issued, without a credential.
+fn at_address(address: &Value, method: &str, body: Option<Vec<u8>>) -> Result<Vec<u8>> {
+    let address = address.as_str().context("an address")?;
+    let place = address.find("/attachment/bytes").context("an address of a file")?;
+    let request = Request { method: method.into(), target: address[place..].into(), body, ..Request::default() };
+    let answer = send(&address[..place], &request)?;
+    ensure!(answer.status == 200, "{method} {address}: {}: {}", answer.status, answer.text());
+    Ok(answer.body)
+}
+
+fn upload_attachment(node: &Node) -> Result<()> {
+    let body = json!({"key": ATTACHMENT, "filename": "f", "content_type": "text/plain"});
+    let slot = node.post("/attachment", body)?;
+    at_address(&slot["signedUrl"], "PUT", Some(attachment_bytes()))?;
     Ok(())
 }
 
@@ -286,6 +313,9 @@ fn compare(there: &Node, here: &Node, acme: &Acme) -> Result<()> {
     for path in [format!("/v1/prompt/{}", acme.prompt), format!("/v1/function/{}", acme.function)] {
         same(&path, there.get(&path)?, here.get(&path)?, &bobs)?;
     }
+    let attachment = here.get(&format!("/attachment?key={ATTACHMENT}"))?;
+    let content = at_address(&attachment["downloadUrl"], "GET", None)?;
+    ensure!(content == attachment_bytes(), "the attachment has {} bytes", content.len());
     compare_versions(there, here, acme, &bobs)
 }
 

@@ -121,6 +121,8 @@ record_kinds! {
     EVAL_JOB = 57 "eval_job",
     // the executor of online scoring for the log of a project: its position, and the usage of caps
     ONLINE_SCORING = 58 "online_scoring",
+    // an organization that was deleted, until nothing of it is left
+    ORGANIZATION_DELETION = 59 "organization_deletion",
     // the cluster itself
     NODE = 128 "node",
     JOIN_TOKEN = 129 "join_token",

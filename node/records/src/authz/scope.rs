@@ -130,7 +130,9 @@ impl CredentialScope {
 
     pub fn speaks_for(&self, state: &State, org: OrgId) -> bool {
         let is_open = self.org.is_none_or(|only| only == org) && !self.closed.contains(&org.0);
-        is_open && state.find(&member_key(org, self.user)).is_some()
+        // Memberships of a deleted organization are the last of its records to go.
+        let lives = || state.get(RecordKind::ORGANIZATION, org.0).is_some();
+        is_open && lives() && state.find(&member_key(org, self.user)).is_some()
     }
 
     /// Returns the organizations of the scope, starting with the one that the user joined first, which is the default.

@@ -6,4 +6,5 @@ pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod formats;
 pub(crate) mod long_results;
+pub(crate) mod organization_deletion;
 pub(crate) mod retention;

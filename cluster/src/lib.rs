@@ -86,6 +86,7 @@ pub use membership::join::{JoinError, Joined, is_token, join};
 pub use membership::operations::OperateError;
 pub use membership::recovery::{Recovery, recover, recovery};
 pub use membership::restore::{RestoredGroup, RestoredIdentity, RestoredNode};
+pub use membership::upgrade::UpgradeReport;
 pub use monitoring::catalog_contact::CATALOG_SILENCE_MAX;
 pub use monitoring::readings::{GroupReading, LogSyncs};
 pub use monitoring::status::{ClusterStatus, GroupReport, NodeFacts, NodeReport, ReplicaReport, Role};

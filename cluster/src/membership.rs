@@ -1,4 +1,4 @@
-//! Nodes of the cluster: join, admission of unknown nodes, operations on members, removal, recovery and restore.
+//! Nodes of the cluster: join, admission of unknown nodes, operations on members, removal, recovery, restore, and upgrades.
 
 pub(crate) mod join;
 pub(crate) mod operations;
@@ -6,3 +6,4 @@ pub(crate) mod recovery;
 pub(crate) mod removal;
 pub(crate) mod restore;
 pub(crate) mod unknown_nodes;
+pub(crate) mod upgrade;

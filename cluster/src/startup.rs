@@ -405,6 +405,7 @@ async fn lead_all(shared: &Arc<Shared>, format: Format) -> Result<(), OpenError>
     shared.heard_catalog(Instant::now());
     shared.finish_recovery().await?;
     shared.introduce_founder(&catalog).await?;
+    shared.confirm_upgrade_alone(&catalog).await?;
     if !format.founded {
         let (disk, dir) = (&shared.config.disk, &shared.config.data_dir);
         write_format(disk.as_ref(), dir, &Format { founded: true, ..format })?;

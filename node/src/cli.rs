@@ -8,6 +8,7 @@ mod doctor;
 mod listener_client;
 mod output;
 mod transfer;
+mod upgrade;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ use cluster::ClusterArgs;
 use dev::DevArgs;
 use doctor::Report;
 use output::ReaderGone;
+use upgrade::UpgradeArgs;
 
 use crate::admin_api::requests::AdminCommand;
 use crate::config::{self, Config, ConfigError, Sources};
@@ -146,6 +148,15 @@ enum Command {
     /// Credentials of buckets come from the usual variables, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT.
     #[command(verbatim_doc_comment)]
     Backup(BackupArgs),
+    /// Check whether a running cluster can be upgraded to this program
+    ///
+    /// Run the new program against a running node of the old version. It changes nothing:
+    ///
+    ///     ./assay-new upgrade check --data-dir /var/lib/assay
+    ///
+    /// Then replace the program of one node after the other, and confirm with `assay cluster finalize`.
+    #[command(verbatim_doc_comment)]
+    Upgrade(UpgradeArgs),
     /// Check the data directory of a stopped node, without changes
     ///
     /// Reads every byte of the log up to its watermark, of the stored state of all shards and the catalog, of segments
@@ -222,6 +233,10 @@ pub fn main() -> ExitCode {
         Command::Admin { data_dir, command } => exit_code(admin::run(&data_dir, command)),
         Command::Backup(args) => exit_code(backup::run(args)),
         Command::Cluster(args) => exit_code(cluster::run(args)),
+        Command::Upgrade(args) => match upgrade::run(args) {
+            Ok(false) => ExitCode::FAILURE,
+            checked => exit_code(checked.map(drop)),
+        },
         Command::Dev(args) => {
             let settings = SettingsArgs { settings: args.settings.clone(), ..SettingsArgs::default() };
             let settings = settings.load().map_err(Into::into);

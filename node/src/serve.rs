@@ -30,6 +30,7 @@ use assay_node_identity::{
 use assay_node_limits::{ClusterPeers, ClusterUsage, Quotas, RateLimiter, serve_leases};
 use assay_node_models::catalog::Catalog;
 use assay_node_objects::{AuditLog, Objects, node_clock};
+use assay_node_organization_deletion::OrganizationDeletions;
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
 use assay_node_retention::Retention;
@@ -317,6 +318,7 @@ fn keep_beside(
         files: Files::new(objects.on_behalf_of(&Asker::Job(Job::Files))),
         config: config.files.clone(),
     };
+    let deletions = OrganizationDeletions { cluster: Arc::clone(&cluster), records: records.clone() };
     let job = Asker::Job(Job::Retention);
     let (objects, queries) = (objects.on_behalf_of(&job), queries.on_behalf_of(job.to_bytes()));
     let retention = Retention { cluster, records: records.clone(), objects, queries, every };
@@ -324,6 +326,7 @@ fn keep_beside(
     beside.spawn(records.secrets().clone().keep_tending());
     beside.spawn(collector.run());
     beside.spawn(retention.keep());
+    beside.spawn(deletions.keep());
     beside.spawn(keep_sweeping(identity.clone(), budgets));
     beside
 }

@@ -12,6 +12,7 @@ use crate::certificates::authority_records::{Authorities, NextAuthority};
 use crate::certificates::key_wrap::KeyWrap;
 use crate::certificates::node_certificates::{now_micros, record_of};
 use crate::membership::operations::OperateError;
+use crate::membership::upgrade::obstacles;
 use crate::{Cluster, Shared};
 
 /// Status of the cluster's authority.
@@ -151,9 +152,9 @@ impl Cluster {
         self.nodes_lacking(feature).is_empty()
     }
 
-    /// Returns descriptions of the nodes that lack the feature, with their versions.
+    /// Returns descriptions of the nodes that lack the feature, with their versions, or of a missing confirmation.
     pub fn nodes_lacking(&self, feature: Feature) -> Vec<String> {
-        node_records::lacking(&self.shared.catalog.read(), feature)
+        obstacles(&self.shared.catalog.read(), feature)
     }
 
     /// Returns the nodes that were started without the master key of this id.

@@ -16,6 +16,7 @@ use futures::future::{BoxFuture, join_all};
 use serde::{Deserialize, Serialize};
 
 use crate::certificates::node_certificates::{kept_settings, settings};
+use crate::membership::upgrade::{UpgradeReport, upgrade_report};
 use crate::{Cluster, Shared};
 
 pub(crate) const STATUS: &str = "cluster.status";
@@ -41,6 +42,9 @@ pub struct ClusterStatus {
     pub settled: bool,
     /// Reasons why the cluster is not settled.
     pub unsettled: Vec<String>,
+    /// State of the last upgrade. `None` if the node is too old to report it.
+    #[serde(default)]
+    pub upgrade: Option<UpgradeReport>,
 }
 
 /// Default for reports of programs that do not send the field.
@@ -203,10 +207,11 @@ impl Shared {
     }
 
     pub fn status_of(&self, reports: &BTreeMap<NodeId, OwnReport>, quorum: bool) -> ClusterStatus {
-        let (map, nodes, kept, replicas) = {
+        let (map, nodes, kept, replicas, upgrade) = {
             let state = self.catalog.read();
-            let map = state.shard_map().cloned().unwrap_or_default();
-            (map, node_records::all(&state), kept_settings(&state), usize::from(settings(&state).replicas))
+            let (map, kept) = (state.shard_map().cloned().unwrap_or_default(), kept_settings(&state));
+            let replicas = usize::from(settings(&state).replicas);
+            (map, node_records::all(&state), kept, replicas, Some(upgrade_report(&state)))
         };
         let groups = groups_of(&map, reports);
         let no_quorum = (!quorum).then(|| "no majority of the catalog responds: nothing can be changed".to_owned());
@@ -241,7 +246,7 @@ impl Shared {
         unsettled.extend(silent.map(|node| format!("node {} does not answer", node.id)));
         let (cluster, node, settled) = (self.id, self.node, unsettled.is_empty());
         let replicas = kept.map(|settings| settings.replicas);
-        ClusterStatus { cluster, node, nodes, groups, replicas, quorum, settled, unsettled }
+        ClusterStatus { cluster, node, nodes, groups, replicas, quorum, settled, unsettled, upgrade }
     }
 }
 

@@ -108,6 +108,7 @@ mod tests {
             quorum: true,
             settled: false,
             unsettled: Vec::new(),
+            upgrade: None,
         };
         cost(&status, NodeId(stopped))
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use assay_cluster::{Cluster, OperateError};
 use assay_node_identity::{Identity, InvitationReply};
+use assay_node_organization_deletion::delete_organization;
 use assay_storage_model::NodeId;
 use serde_json::{Value, json};
 
@@ -65,6 +66,14 @@ pub async fn execute_cluster_request(cluster: &Cluster, request: ClusterRequest)
             cluster.remove(NodeId(node)).await?;
             format!("node {node} is removed; `assay cluster status --wait` waits until its replicas are rebuilt")
         }
+        ClusterRequest::Finalize => {
+            let confirmed = cluster.finalize_upgrade().await?;
+            let names: Vec<String> = confirmed.into_iter().collect();
+            match names.is_empty() {
+                true => "nothing is left to confirm".to_owned(),
+                false => format!("the upgrade is final; the cluster may use: {}", names.join(", ")),
+            }
+        }
         ClusterRequest::Replace { old, new } => {
             cluster.replace(NodeId(old), NodeId(new)).await?;
             format!("node {new} replaces node {old}; `assay cluster status --wait` waits until that is complete")
@@ -78,6 +87,12 @@ pub async fn execute_admin_command(identity: &Identity, command: AdminCommand) -
     let done = match command {
         AdminCommand::Organizations => identity.admin_organizations().await,
         AdminCommand::CreateOrganization { name, owner } => identity.admin_create_organization(&name, &owner).await,
+        AdminCommand::DeleteOrganization { name, confirm } if name != confirm => {
+            return SocketReply::Refused(format!(
+                "`--confirm {confirm}` is not the name `{name}`: nothing was deleted"
+            ));
+        }
+        AdminCommand::DeleteOrganization { name, .. } => delete_organization(identity.records(), &name).await,
         AdminCommand::Users { organization } => identity.admin_users(&organization).await,
         AdminCommand::CreateUser { email, organization } => identity.admin_create_user(&organization, &email).await,
         AdminCommand::Invitations { organization, user } => {

@@ -31,6 +31,18 @@ pub enum AdminCommand {
         #[arg(long, value_name = "EMAIL")]
         owner: String,
     },
+    /// Delete an organization with all its data, and its users that are in no other organization
+    ///
+    /// Its keys are refused at once. Its rows, files and records are removed within seconds, also from disk as segments
+    /// are rewritten. Backups keep them until they are pruned. There is no way back: export the organization first.
+    #[command(verbatim_doc_comment)]
+    DeleteOrganization {
+        /// Name of the organization
+        name: String,
+        /// The same name again, so that no typing error deletes another organization
+        #[arg(long, value_name = "NAME")]
+        confirm: String,
+    },
     /// List the users of an organization
     Users {
         #[arg(long, value_name = "NAME")]
@@ -184,6 +196,7 @@ pub enum ClusterRequest {
         old: u64,
         new: u64,
     },
+    Finalize,
 }
 
 fn token_valid_minutes() -> u64 {

@@ -124,6 +124,9 @@ pub enum ClusterCommand {
     Remove { node: u64 },
     /// Replace a node by one that has joined and runs; refused while a group would lose its majority
     Replace { old: u64, new: u64 },
+    /// Confirm an upgrade after all nodes have the new version. Until then you can go back to the previous version, and
+    /// features that it cannot read are refused
+    Finalize,
     /// Wait until all replicas are in their places; nodes move them automatically
     Rebalance,
     /// Continue with the data of this node alone, after a majority was lost for good
@@ -165,14 +168,20 @@ pub fn run(args: ClusterArgs) -> anyhow::Result<()> {
             let wanted = PrepareRequest { peer_address: &peer_address, founder: &founder, shards, wait };
             print_prepared(data_dir, &peer_address, as_json, &prepare(data_dir, &cluster, wanted)?)
         }
-        command => {
-            let node = match ListenerClient::new(&remote, data_dir)? {
-                Some(remote) => RunningNode::Listener(remote),
-                None => RunningNode::Directory(data_dir.to_owned()),
-            };
-            ask_node(&node, command, as_json)
-        }
+        command => ask_node(&reached(data_dir, &remote)?, command, as_json),
     }
+}
+
+/// Returns the running node that flags or the environment name.
+pub fn running_node(data_dir: &Path, remote: ListenerArgs) -> anyhow::Result<RunningNode> {
+    reached(data_dir, &remote.or_environment()?)
+}
+
+fn reached(data_dir: &Path, remote: &ListenerArgs) -> anyhow::Result<RunningNode> {
+    Ok(match ListenerClient::new(remote, data_dir)? {
+        Some(remote) => RunningNode::Listener(remote),
+        None => RunningNode::Directory(data_dir.to_owned()),
+    })
 }
 
 /// Returns the name of a command that needs no running node.
@@ -203,6 +212,7 @@ fn ask_node(node: &RunningNode, command: ClusterCommand, as_json: bool) -> anyho
         ClusterCommand::Undrain { node: drained } => done(node, as_json, ClusterRequest::Undrain { node: drained }),
         ClusterCommand::Remove { node: removed } => done(node, as_json, ClusterRequest::Remove { node: removed }),
         ClusterCommand::Replace { old, new } => done(node, as_json, ClusterRequest::Replace { old, new }),
+        ClusterCommand::Finalize => done(node, as_json, ClusterRequest::Finalize),
         ClusterCommand::Init { .. }
         | ClusterCommand::Join { .. }
         | ClusterCommand::Prepare { .. }
@@ -213,7 +223,7 @@ fn ask_node(node: &RunningNode, command: ClusterCommand, as_json: bool) -> anyho
 }
 
 /// A running node and the entrance by which it is asked.
-enum RunningNode {
+pub enum RunningNode {
     /// Through the socket in its data directory.
     Directory(PathBuf),
     Listener(ListenerClient),
@@ -227,7 +237,8 @@ impl RunningNode {
         }
     }
 
-    fn status(&self) -> anyhow::Result<ClusterStatus> {
+    /// Returns the status of the cluster.
+    pub fn status(&self) -> anyhow::Result<ClusterStatus> {
         Ok(serde_json::from_value(self.ask(ClusterRequest::Status)?)?)
     }
 }

@@ -130,7 +130,7 @@ impl Objects {
         if lacking.is_empty() {
             return Ok(());
         }
-        let why = format!("`_async_scoring_control` needs a newer program on all nodes: {}", lacking.join(", "));
+        let why = format!("`_async_scoring_control` is not available: {}", lacking.join(", "));
         Err(WriteError::unavailable(why))
     }
 

@@ -28,5 +28,11 @@ pub fn status_text(status: &ClusterStatus) -> String {
         true => "settled".to_owned(),
         false => format!("not settled: {}", status.unsettled.join("; ")),
     });
+    if let Some(upgrade) = status.upgrade.as_ref().filter(|upgrade| !upgrade.unconfirmed.is_empty()) {
+        lines.push(match upgrade.obstacles.as_slice() {
+            [] => "the upgrade is not confirmed: run `assay cluster finalize` when you will not go back".to_owned(),
+            obstacles => format!("an upgrade is in progress: {}", obstacles.join(", ")),
+        });
+    }
     lines.join("\n")
 }

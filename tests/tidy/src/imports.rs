@@ -165,13 +165,24 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-storage-threads",
         ],
     ),
-    ("assay-node-files", &["assay-cluster", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
+    (
+        "assay-node-files",
+        &["assay-cluster", "assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"],
+    ),
     ("assay-node-functions", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
-    ("assay-node-transfer", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
+    (
+        "assay-node-transfer",
+        &["assay-node-auth", "assay-node-files", "assay-node-objects", "assay-node-records", "assay-storage-model"],
+    ),
     (
         "assay-node-retention",
         &["assay-cluster", "assay-node-objects", "assay-node-query", "assay-node-records", "assay-storage-model"],
     ),
+    (
+        "assay-node-organization-deletion",
+        &["assay-cluster", "assay-node-limits", "assay-node-records", "assay-storage-model"],
+    ),
+    ("assay-node-demo", &["assay-storage-model"]),
     ("assay-node-cloud-credentials", &["assay-node-models"]),
     ("assay-node-connections", &[]),
     ("assay-node-dialects", &[]),

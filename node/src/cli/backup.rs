@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use assay_node_backups::{
-    BackupConfig, BackupKey, BackupSettings, Inventory, Millis, Repository, now, prune, restorable, restore, time_text,
-    verify,
+    BackupConfig, BackupKey, BackupSettings, Inventory, Millis, Repository, RestoreTarget, now, prune, restorable, restore,
+    time_text, verify,
 };
-use assay_node_secrets::{MASTER_KEY_FILE, MASTER_KEY_VARIABLE, keep_secret_file};
+use assay_node_secrets::MASTER_KEY_VARIABLE;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -240,12 +240,20 @@ async fn restore_to(repository: &Repository, config: &Config, at: Option<&str>) 
     let node = config.node()?;
     let began = Instant::now();
     let mut lines = ProgressLines { last: Instant::now() - PROGRESS_INTERVAL };
-    let restored = restore(repository, &node, wanted, |progress| {
+    let is_key_given = config.secrets.master_key_file.is_some() || std::env::var_os(MASTER_KEY_VARIABLE).is_some();
+    let target = RestoreTarget { node: &node, keeps_master_keys: !is_key_given, at: wanted };
+    let restored = restore(repository, target, |progress| {
         let (done, all, megabytes) = (progress.groups_done, progress.groups, progress.bytes / 1_000_000);
         lines.say(|| format!("{done} of {all} groups, {megabytes} MB"));
     })
     .await?;
-    let key = keep_master_key(repository, config).await?;
+    let key = match restored.master_key_files.split_first() {
+        Some((current, old)) => json!({"file": current, "secrets.old_master_key_files": old}),
+        None if is_key_given => {
+            json!("not written: the settings name a master key, which has to be that of the old cluster")
+        }
+        None => json!("none is in the backup"),
+    };
     let seconds = (began.elapsed().as_secs_f64() * 10.0).round() / 10.0;
     output::json(&json!({
         "restored": time_text(restored.at),
@@ -257,24 +265,6 @@ async fn restore_to(repository: &Repository, config: &Config, at: Option<&str>) 
         "master_key": key,
         "next": format!("assay serve --data-dir {}", config.store.data_dir.display()),
     }))
-}
-
-/// Writes the master key of the cluster into the restored directory, unless the operator gives it to the node.
-async fn keep_master_key(repository: &Repository, config: &Config) -> anyhow::Result<Value> {
-    if config.secrets.master_key_file.is_some() || std::env::var_os(MASTER_KEY_VARIABLE).is_some() {
-        return Ok(json!("not written: the settings name a master key, which has to be that of the old cluster"));
-    }
-    let keys = repository.master_keys().await?;
-    let Some((current, old)) = keys.split_first() else { return Ok(json!("none is in the backup")) };
-    let file = config.store.data_dir.join(MASTER_KEY_FILE);
-    keep_secret_file(&file, current)?;
-    let mut old_files = Vec::new();
-    for (number, key) in old.iter().enumerate() {
-        let file = config.store.data_dir.join(format!("{MASTER_KEY_FILE}.old-{}", number + 1));
-        keep_secret_file(&file, key)?;
-        old_files.push(file);
-    }
-    Ok(json!({"file": file, "secrets.old_master_key_files": old_files}))
 }
 
 /// Parses a time in RFC 3339.

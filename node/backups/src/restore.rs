@@ -222,10 +222,7 @@ impl GroupFilling<'_> {
         let bytes = encoded.len() as u64;
         let damaged = |what: String| BackupError::Damaged { name: name.clone(), what };
         let entries = log_part::decode(&encoded).map_err(damaged)?;
-        let ends = (entries.first().map(|e| e.position.index), entries.last().map(|e| e.position.index));
-        if ends != (Some(part.first), Some(part.last)) {
-            return Err(damaged("its entries are not those in its name".into()));
-        }
+        part.check(&entries).map_err(damaged)?;
         let (repository, at, runtime) = (self.repository.clone(), self.at, Handle::current());
         let (reached, is_over) = self
             .blocking(move |group, _| {

@@ -229,6 +229,7 @@ async fn verify_all(repository: &Repository, reads_content: bool) -> anyhow::Res
 }
 
 async fn prune_now(repository: &Repository, settings: &BackupSettings, keep_days: Option<u64>) -> anyhow::Result<()> {
+    ensure!(keep_days != Some(0), "--keep-days is 0; the last day always stays restorable");
     let days = keep_days.map(|days| days.saturating_mul(DAY_MILLIS));
     let keep = days.unwrap_or_else(|| u64::try_from(settings.keep.as_millis()).unwrap_or(u64::MAX));
     let pruned = prune(repository, Millis(now().0.saturating_sub(keep))).await?;

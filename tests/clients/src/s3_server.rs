@@ -33,10 +33,16 @@ impl S3Server {
         let mut process = Process::start(&mut command, &dir.join("moto.log"))?;
         let address = process.until(|line| line.strip_prefix(READY).map(str::to_owned))?;
         let server = S3Server { _process: process, address };
-        let create = Request { method: "PUT".into(), target: format!("/{BUCKET}"), ..Request::default() };
-        let answer = send(&format!("http://{}", server.address), &create)?;
-        ensure!(answer.status == 200, "the bucket was not created: {}", answer.text());
+        server.create(BUCKET)?;
         Ok(server)
+    }
+
+    /// Creates a further bucket.
+    pub fn create(&self, bucket: &str) -> Result<()> {
+        let create = Request { method: "PUT".into(), target: format!("/{bucket}"), ..Request::default() };
+        let answer = send(&format!("http://{}", self.address), &create)?;
+        ensure!(answer.status == 200, "the bucket {bucket} was not created: {}", answer.text());
+        Ok(())
     }
 }
 

@@ -34,7 +34,7 @@ pub struct BackupArgs {
 
 /// Location and key of a backup. Settings and the environment name them as well.
 #[derive(Debug, Default, Args)]
-struct StoreArgs {
+pub(super) struct StoreArgs {
     /// Directory or bucket of the backup, such as /backups or s3://bucket/prefix; also backup.location
     #[arg(long, value_name = "LOCATION", global = true)]
     location: Option<String>,
@@ -117,12 +117,21 @@ pub fn run(args: BackupArgs) -> anyhow::Result<()> {
 }
 
 impl StoreArgs {
-    fn config(&self) -> anyhow::Result<Config> {
+    pub(super) fn of_drill(
+        location: Option<String>,
+        key_file: Option<PathBuf>,
+        config: Option<PathBuf>,
+        settings: Vec<String>,
+    ) -> StoreArgs {
+        StoreArgs { location, key_file, config, data_dir: None, settings }
+    }
+
+    pub(super) fn config(&self) -> anyhow::Result<Config> {
         let (config, data_dir, settings) = (self.config.clone(), self.data_dir.clone(), self.settings.clone());
         Ok(SettingsArgs { config, data_dir, settings, ..SettingsArgs::default() }.load()?)
     }
 
-    fn settings(self, config: &Config) -> anyhow::Result<BackupSettings> {
+    pub(super) fn settings(self, config: &Config) -> anyhow::Result<BackupSettings> {
         let named = BackupConfig {
             location: self.location.or_else(|| config.backup.location.clone()),
             key_file: self.key_file.or_else(|| config.backup.key_file.clone()),
@@ -190,16 +199,16 @@ async fn list(repository: &Repository, as_json: bool) -> anyhow::Result<()> {
 }
 
 /// Printer of progress, at most one line in some seconds.
-struct ProgressLines {
+pub(super) struct ProgressLines {
     last: Instant,
 }
 
 impl ProgressLines {
-    fn start() -> ProgressLines {
+    pub(super) fn start() -> ProgressLines {
         ProgressLines { last: Instant::now() }
     }
 
-    fn say(&mut self, text: impl FnOnce() -> String) {
+    pub(super) fn say(&mut self, text: impl FnOnce() -> String) {
         if self.last.elapsed() >= PROGRESS_INTERVAL {
             self.last = Instant::now();
             output::note(format_args!("{}", text()));

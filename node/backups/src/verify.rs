@@ -171,9 +171,7 @@ async fn read(repository: &Repository, object: Listed) -> Result<(u64, Said), Ba
         }
         Listed::Point(at) => Ok((0, Said::Point(at, Box::new(repository.point(at).await?)))),
         Listed::Unused(at) => repository.unused_list(at).await.map(|_| (0, Said::Nothing)),
-        Listed::Large(..) | Listed::MasterKeys(_) => {
-            Ok((repository.read_to(&name, |_| Ok(())).await?, Said::Nothing))
-        }
+        Listed::Large(..) | Listed::MasterKeys(_) => Ok((repository.read_to(&name, |_| Ok(())).await?, Said::Nothing)),
     }
 }
 

@@ -191,8 +191,7 @@ mod tests {
             ((DrillKind::Dataset, Uuid::max()), RestoredObject { rows: 1, newest: xact(5) }),
         ]);
         let named = |kind, name: &str, rows| LivingObject { kind, name: name.to_owned(), ..living(rows, 5, rows) };
-        let found =
-            compare(&restored, vec![named(DrillKind::Dataset, "a", 1), named(DrillKind::Experiment, "b", 2)]);
+        let found = compare(&restored, vec![named(DrillKind::Dataset, "a", 1), named(DrillKind::Experiment, "b", 2)]);
         let names: Vec<_> = found.objects.iter().map(|object| object.name.as_str()).collect();
         assert_eq!((names, found.not_compared, found.holds()), (vec!["b", "a"], 1, false));
         assert_eq!((found.count(Verdict::Lacks), found.count(Verdict::Equal)), (1, 1));

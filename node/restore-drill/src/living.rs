@@ -94,7 +94,7 @@ impl LivingServer {
             let filter = format!(" WHERE _xact_id < '{before}'");
             let (rows_before, newest_before) = self.rows(&source, &filter).await?;
             let (rows, _) = self.rows(&source, "").await?;
-            Ok(LivingObject { kind, id, name, rows_before, newest_before, rows })
+            Ok::<_, LivingError>(LivingObject { kind, id, name, rows_before, newest_before, rows })
         });
         counted.buffer_unordered(COUNTS_AT_ONCE).try_collect().await
     }

@@ -66,7 +66,9 @@ impl DrillReport {
         row("restored objects that the key does not see", comparison.not_compared.to_string());
         row("version", self.program.clone());
         let _ = write!(text, "\nRows are compared up to the restored time. Changes behind it are no difference.\n\n");
-        text.push_str("| object | name | verdict | rows restored | rows expected | rows now | newest write | expected |\n");
+        text.push_str(
+            "| object | name | verdict | rows restored | rows expected | rows now | newest write | expected |\n",
+        );
         text.push_str("|---|---|---|---|---|---|---|---|\n");
         for object in comparison.objects.iter().take(SHOWN_MAX) {
             push_object(&mut text, object);

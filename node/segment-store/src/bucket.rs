@@ -281,8 +281,7 @@ impl SegmentStore for BucketStore {
             if wanted == 0 {
                 return Ok(Bytes::new());
             }
-            let short =
-                || StoreError::Short { location: self.location.clone(), name: name.clone(), end: range.end };
+            let short = || StoreError::Short { location: self.location.clone(), name: name.clone(), end: range.end };
             let get = repeated(|| self.bucket.get_range(&path, range.clone())).await;
             // Services refuse a range behind the end in different ways.
             if let Err(object_store::Error::Generic { .. }) = &get

@@ -43,11 +43,8 @@ impl HttpService for EgressConnector {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let url: EgressUrl = head
-            .uri
-            .to_string()
-            .parse()
-            .map_err(|why: UrlError| HttpError::new(HttpErrorKind::Unknown, why))?;
+        let url: EgressUrl =
+            head.uri.to_string().parse().map_err(|why: UrlError| HttpError::new(HttpErrorKind::Unknown, why))?;
         let mut headers = head.headers;
         // The client of outbound calls sets these itself.
         headers.remove("host");

@@ -8,16 +8,18 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use assay_cluster::ClusterConfig;
 use assay_node_backups::{
-    BackupConfig, BackupKey, BackupSettings, Inventory, Millis, Repository, RestoreTarget, now, prune, restorable, restore,
-    time_text, verify,
+    BackupConfig, BackupKey, BackupSettings, Inventory, Millis, Repository, RestoreTarget, now, prune, restorable,
+    restore, time_text, verify,
 };
 use assay_node_secrets::MASTER_KEY_VARIABLE;
+use assay_node_transfer::TransferRequest;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{SettingsArgs, output};
-use crate::admin_api::requests::{BackupReply, PROGRESS_INTERVAL, SocketRequest};
+use super::{SettingsArgs, output, transfer};
+use crate::admin_api::requests::{AdminCommand, BackupReply, PROGRESS_INTERVAL, SocketRequest};
 use crate::admin_api::socket;
 use crate::config::Config;
 
@@ -88,6 +90,12 @@ pub enum BackupCommand {
         /// Time to restore, such as 2026-11-30T12:00:00Z [default: the newest one]
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
+        /// Restore one organization alone, as a file for `assay admin import-organization`
+        #[arg(long, value_name = "NAME", requires = "to")]
+        organization: Option<String>,
+        /// New file for --organization. Everything is restored beside it meanwhile, and removed afterwards
+        #[arg(long, value_name = "FILE", requires = "organization")]
+        to: Option<PathBuf>,
     },
 }
 
@@ -105,13 +113,16 @@ pub fn run(args: BackupArgs) -> anyhow::Result<()> {
     let settings = store.settings(&config)?;
     let repository = settings.open()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+    if let BackupCommand::Restore { at, organization: Some(name), to: Some(to) } = command {
+        return restore_organization(&repository, runtime, at.as_deref(), (name, to));
+    }
     runtime.block_on(async {
         match command {
             BackupCommand::Key { .. } | BackupCommand::Create => Ok(()),
             BackupCommand::List { json } => list(&repository, json).await,
             BackupCommand::Verify { quick } => verify_all(&repository, !quick).await,
             BackupCommand::Prune { keep_days } => prune_now(&repository, &settings, keep_days).await,
-            BackupCommand::Restore { at } => restore_to(&repository, &config, at.as_deref()).await,
+            BackupCommand::Restore { at, .. } => restore_to(&repository, &config, at.as_deref()).await,
         }
     })
 }
@@ -275,6 +286,33 @@ async fn restore_to(repository: &Repository, config: &Config, at: Option<&str>) 
         "master_key": key,
         "next": format!("assay serve --data-dir {}", config.store.data_dir.display()),
     }))
+}
+
+/// Restores into scratch space beside a file, and exports one organization to the file.
+fn restore_organization(
+    repository: &Repository,
+    runtime: tokio::runtime::Runtime,
+    at: Option<&str>,
+    (name, to): (String, PathBuf),
+) -> anyhow::Result<()> {
+    let wanted = at.map(parse_time).transpose()?;
+    ensure!(!to.exists(), "{} exists: name a new file", to.display());
+    let beside = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let scratch = tempfile::Builder::new().prefix(".assay-restore-").tempdir_in(beside);
+    let scratch = scratch.with_context(|| format!("no scratch space in {}", beside.display()))?;
+    let node = ClusterConfig { data_dir: scratch.path().join("restored"), ..ClusterConfig::default() };
+    let target = RestoreTarget { node: &node, keeps_master_keys: false, at: wanted };
+    let mut lines = ProgressLines::start();
+    let restored = runtime.block_on(restore(repository, target, |progress| {
+        let (done, all, megabytes) = (progress.groups_done, progress.groups, progress.bytes / 1_000_000);
+        lines.say(|| format!("{done} of {all} groups, {megabytes} MB"));
+    }))?;
+    drop(runtime);
+    output::note(format_args!("{} is restored; exporting the organization {name}", time_text(restored.at)));
+    let request = TransferRequest::Export { organization: name.clone() };
+    let exported = transfer::run(&node.data_dir, AdminCommand::ExportOrganization { name, to }, request);
+    scratch.close().context("the scratch space stays")?;
+    exported
 }
 
 /// Parses a time in RFC 3339.

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_backups::{Repository, RestoreTarget, Restored, now, restore, time_text};
 use assay_node_restore_drill::{DrillReport, LivingServer, RestoreFigures, Verdict, compare, restored_objects};
-use assay_node_secrets::{read_secret_file, secret_variable};
+use assay_node_secrets::read_secret_file;
 use assay_storage_model::Xact;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use super::backup::{ProgressLines, StoreArgs};
 use super::output;
+use crate::process::secret_variable;
 use crate::serve::API_KEY_VARIABLE;
 
 const KEY_DESCRIPTION: &str = "an API key of the living server";
@@ -96,13 +97,14 @@ pub fn run(args: DrillArgs) -> anyhow::Result<()> {
     drop(runtime);
     scratch.close().context("the scratch space stays")?;
     let report = report?;
-    let files = [("md", report.markdown()), ("json", serde_json::to_string_pretty(&report)?)].map(|(extension, text)| {
-        let mut file = args.report.clone().into_os_string();
-        file.push(format!(".{extension}"));
-        let file = PathBuf::from(file);
-        let written = std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()));
-        written.map(|()| file)
-    });
+    let files =
+        [("md", report.markdown()), ("json", serde_json::to_string_pretty(&report)?)].map(|(extension, text)| {
+            let mut file = args.report.clone().into_os_string();
+            file.push(format!(".{extension}"));
+            let file = PathBuf::from(file);
+            let written = std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()));
+            written.map(|()| file)
+        });
     let files = files.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     output::json(&json!({
         "holds": report.holds,

@@ -160,7 +160,7 @@ fn accept(listener: &TcpListener, shared: &Arc<ProxyState>) {
 }
 
 /// Carries one request and its response, and closes.
-fn exchange(client: &TcpStream, shared: &ProxyState) -> io::Result<()> {
+fn exchange(mut client: &TcpStream, shared: &ProxyState) -> io::Result<()> {
     let Some(request) = read_request(client)? else { return Ok(()) };
     let fault = shared.plan.lock().unwrap_or_else(PoisonError::into_inner).next();
     if fault.is_some() {
@@ -169,7 +169,7 @@ fn exchange(client: &TcpStream, shared: &ProxyState) -> io::Result<()> {
     match fault {
         Some(Fault::Status(status)) => {
             let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-            return (&*client).write_all(head.as_bytes());
+            return client.write_all(head.as_bytes());
         }
         Some(Fault::ClosedAtOnce) => return Ok(()),
         Some(Fault::HangsAtOnce) => return hang(client),
@@ -184,12 +184,12 @@ fn exchange(client: &TcpStream, shared: &ProxyState) -> io::Result<()> {
     match fault {
         Some(Fault::ClosedBehind) => Ok(()),
         Some(Fault::HangsBehind) => hang(client),
-        Some(Fault::CutResponse) => (&*client).write_all(&response[..half]),
+        Some(Fault::CutResponse) => client.write_all(&response[..half]),
         Some(Fault::HangsWithin) => {
-            (&*client).write_all(&response[..half])?;
+            client.write_all(&response[..half])?;
             hang(client)
         }
-        _ => (&*client).write_all(&response),
+        _ => client.write_all(&response),
     }
 }
 
@@ -197,9 +197,9 @@ fn exchange(client: &TcpStream, shared: &ProxyState) -> io::Result<()> {
 const HALF_BEHIND: usize = 200;
 
 /// Waits until the client closes.
-fn hang(client: &TcpStream) -> io::Result<()> {
+fn hang(mut client: &TcpStream) -> io::Result<()> {
     client.set_read_timeout(Some(HANG_MAX))?;
-    (&*client).read(&mut [0]).map(drop)
+    client.read(&mut [0]).map(drop)
 }
 
 /// Reads a request with its body, which has a declared length. None if the client sent nothing.

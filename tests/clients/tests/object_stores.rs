@@ -47,7 +47,7 @@ async fn small_objects(store: &dyn SegmentStore) -> Result<()> {
     let puts = names.iter().enumerate().map(async |(number, name)| {
         let written = store.put(name, chunks_of(plain(number))).await?;
         ensure!(written == 1_000 + number as u64, "{written} bytes of {name}");
-        Ok(())
+        anyhow::Ok(())
     });
     try_join_all(puts).await?;
     store.put(&name("a"), chunks_of(Bytes::new())).await?;
@@ -69,7 +69,7 @@ async fn small_objects(store: &dyn SegmentStore) -> Result<()> {
         let read = store.read(name, range.clone()).await?;
         ensure!(read == whole[range.start as usize..900], "{name}");
         ensure!(store.length(name).await? == Some(whole.len() as u64), "{name}");
-        Ok(())
+        anyhow::Ok(())
     });
     try_join_all(reads).await?;
     ensure!(store.read(&names[0], 4..4).await?.is_empty(), "an empty range");
@@ -225,4 +225,3 @@ fn a_node_is_backed_up_to_a_bucket_while_requests_fail_and_hang() {
     assert_faulty(&proxy, 100);
     assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
 }
-

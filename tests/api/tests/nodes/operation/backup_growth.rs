@@ -107,7 +107,10 @@ fn refused(dev: &Dev, data: &Path, (backup, dir): (&Backup, &Path), all: &Rows) 
     dev.kill(NODES)?;
     let old = dir.join("old");
     backup.restore(&old, None)?;
-    let named = Options { settings: vec![format!("store.cluster_id={}", before["cluster"].as_str().unwrap_or_default())], ..Options::new(&old) };
+    let named = Options {
+        settings: vec![format!("store.cluster_id={}", before["cluster"].as_str().unwrap_or_default())],
+        ..Options::new(&old)
+    };
     let said = Server::refusal(&named)?;
     ensure!(said.contains("belongs to cluster"), "{said}");
     let server = serve(&old, &address)?;

@@ -74,7 +74,7 @@ impl Listed {
 
 /// What an intact object says about others.
 #[derive(Debug)]
-enum Said {
+enum ObjectStatement {
     Nothing,
     /// Content of a base.
     Content(Vec<ContentHash>),
@@ -85,7 +85,7 @@ enum Said {
 
 /// What all objects say together.
 #[derive(Debug, Default)]
-struct AllSaid {
+struct AllStatements {
     content: BTreeSet<ContentHash>,
     large: BTreeSet<(GroupId, u64)>,
     points: BTreeMap<Millis, PointManifest>,
@@ -138,7 +138,7 @@ fn listed(inventory: &Inventory) -> Vec<Listed> {
 }
 
 /// Reads one object. Returns its plain bytes and what it says.
-async fn read(repository: &Repository, object: Listed) -> Result<(u64, Said), BackupError> {
+async fn read(repository: &Repository, object: Listed) -> Result<(u64, ObjectStatement), BackupError> {
     let name = object.name();
     let damaged = |what: String| BackupError::Damaged { name: name.clone(), what };
     match object {
@@ -147,7 +147,7 @@ async fn read(repository: &Repository, object: Listed) -> Result<(u64, Said), Ba
             if manifest.group != group || manifest.position.index != base.index {
                 return Err(damaged("it is the state of something else".into()));
             }
-            Ok((0, Said::Content(contents_of(&manifest))))
+            Ok((0, ObjectStatement::Content(contents_of(&manifest))))
         }
         Listed::Part(group, part) => {
             let encoded = repository.read(&name).await?;
@@ -155,7 +155,7 @@ async fn read(repository: &Repository, object: Listed) -> Result<(u64, Said), Ba
             part.check(&entries).map_err(damaged)?;
             let large = entries.iter().filter(|entry| matches!(entry.content, ArchivedContent::Large(_)));
             let large = large.map(|entry| entry.position.index).collect();
-            Ok((encoded.len() as u64, Said::Large(group, large)))
+            Ok((encoded.len() as u64, ObjectStatement::Large(group, large)))
         }
         Listed::Content(content) => {
             let mut hasher = repository.key().hasher();
@@ -167,11 +167,13 @@ async fn read(repository: &Repository, object: Listed) -> Result<(u64, Said), Ba
             if hasher.finish() != content {
                 return Err(damaged("its content does not match its name".into()));
             }
-            Ok((bytes, Said::Nothing))
+            Ok((bytes, ObjectStatement::Nothing))
         }
-        Listed::Point(at) => Ok((0, Said::Point(at, Box::new(repository.point(at).await?)))),
-        Listed::Unused(at) => repository.unused_list(at).await.map(|_| (0, Said::Nothing)),
-        Listed::Large(..) | Listed::MasterKeys(_) => Ok((repository.read_to(&name, |_| Ok(())).await?, Said::Nothing)),
+        Listed::Point(at) => Ok((0, ObjectStatement::Point(at, Box::new(repository.point(at).await?)))),
+        Listed::Unused(at) => repository.unused_list(at).await.map(|_| (0, ObjectStatement::Nothing)),
+        Listed::Large(..) | Listed::MasterKeys(_) => {
+            Ok((repository.read_to(&name, |_| Ok(())).await?, ObjectStatement::Nothing))
+        }
     }
 }
 
@@ -230,10 +232,10 @@ impl<F: FnMut(VerifyProgress)> Verifier<'_, F> {
         serde_json::from_slice(&kept).map_err(damaged)
     }
 
-    async fn read_all(&mut self, objects: Vec<Listed>) -> Result<AllSaid, BackupError> {
+    async fn read_all(&mut self, objects: Vec<Listed>) -> Result<AllStatements, BackupError> {
         self.total = objects.len() as u64;
         let repository = self.repository.clone();
-        let mut said = AllSaid::default();
+        let mut said = AllStatements::default();
         let mut reads = stream::iter(objects)
             .map(|object| {
                 let repository = repository.clone();
@@ -268,14 +270,18 @@ impl<F: FnMut(VerifyProgress)> Verifier<'_, F> {
         Ok(())
     }
 
-    async fn missing_content(&mut self, stored: &BTreeSet<ContentHash>, said: &AllSaid) -> Result<(), BackupError> {
+    async fn missing_content(
+        &mut self,
+        stored: &BTreeSet<ContentHash>,
+        said: &AllStatements,
+    ) -> Result<(), BackupError> {
         for content in said.content.difference(stored) {
             self.look_again(layout::content(content)).await?;
         }
         Ok(())
     }
 
-    async fn missing_large(&mut self, inventory: &Inventory, said: &AllSaid) -> Result<(), BackupError> {
+    async fn missing_large(&mut self, inventory: &Inventory, said: &AllStatements) -> Result<(), BackupError> {
         let stored = inventory.large.iter().flat_map(|(group, indices)| indices.iter().map(|index| (*group, *index)));
         let stored: BTreeSet<_> = stored.collect();
         for (group, index) in said.large.difference(&stored) {
@@ -285,7 +291,7 @@ impl<F: FnMut(VerifyProgress)> Verifier<'_, F> {
     }
 
     /// Looks for bases and master keys that points name.
-    async fn named_by_points(&mut self, inventory: &Inventory, said: &AllSaid) -> Result<(), BackupError> {
+    async fn named_by_points(&mut self, inventory: &Inventory, said: &AllStatements) -> Result<(), BackupError> {
         let newest = said.points.keys().next_back().copied().unwrap_or_default();
         let mut missing = BTreeSet::new();
         for (at, point) in &said.points {
@@ -306,7 +312,7 @@ impl<F: FnMut(VerifyProgress)> Verifier<'_, F> {
     }
 
     /// Finds out which times can be restored, and looks for gaps in the logs.
-    fn times(&mut self, inventory: &Inventory, said: &AllSaid) {
+    fn times(&mut self, inventory: &Inventory, said: &AllStatements) {
         let points: Vec<_> = said.points.iter().map(|(at, point)| (*at, point.groups.clone())).collect();
         if let Err(why) = plan(None, &points, &inventory.groups) {
             self.find(why.to_string());
@@ -332,13 +338,15 @@ impl<F: FnMut(VerifyProgress)> Verifier<'_, F> {
     }
 }
 
-impl AllSaid {
-    fn add(&mut self, said: Said) {
+impl AllStatements {
+    fn add(&mut self, said: ObjectStatement) {
         match said {
-            Said::Nothing => {}
-            Said::Content(contents) => self.content.extend(contents),
-            Said::Large(group, indices) => self.large.extend(indices.into_iter().map(|index| (group, index))),
-            Said::Point(at, point) => drop(self.points.insert(at, *point)),
+            ObjectStatement::Nothing => {}
+            ObjectStatement::Content(contents) => self.content.extend(contents),
+            ObjectStatement::Large(group, indices) => {
+                self.large.extend(indices.into_iter().map(|index| (group, index)))
+            }
+            ObjectStatement::Point(at, point) => drop(self.points.insert(at, *point)),
         }
     }
 }

@@ -68,10 +68,10 @@ pub struct LivingObject {
     pub rows: u64,
 }
 
-/// Verdict about one object.
+/// DrillVerdict about one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum DrillVerdict {
     /// The restored state lacks rows.
     Lacks,
     /// The same rows, and others behind the restored time.
@@ -86,7 +86,7 @@ pub struct ComparedObject {
     pub kind: DrillKind,
     pub id: Uuid,
     pub name: String,
-    pub verdict: Verdict,
+    pub verdict: DrillVerdict,
     pub restored_rows: u64,
     /// Living rows that were last written before the restored time.
     pub expected_rows: u64,
@@ -113,10 +113,10 @@ pub struct Comparison {
 impl Comparison {
     /// Returns whether no object lacks rows.
     pub fn holds(&self) -> bool {
-        self.objects.iter().all(|object| object.verdict != Verdict::Lacks)
+        self.objects.iter().all(|object| object.verdict != DrillVerdict::Lacks)
     }
 
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: DrillVerdict) -> usize {
         self.objects.iter().filter(|object| object.verdict == verdict).count()
     }
 }
@@ -146,13 +146,13 @@ pub fn compare(restored: &BTreeMap<(DrillKind, Uuid), RestoredObject>, living: V
     Comparison { objects, not_compared: restored.len() as u64 - seen }
 }
 
-fn verdict(restored: Option<RestoredObject>, living: &LivingObject) -> Verdict {
+fn verdict(restored: Option<RestoredObject>, living: &LivingObject) -> DrillVerdict {
     let (rows, newest) = restored.map_or((0, Xact::ZERO), |restored| (restored.rows, restored.newest));
     if living.rows_before > rows || living.newest_before.is_some_and(|before| before > newest) {
-        return Verdict::Lacks;
+        return DrillVerdict::Lacks;
     }
     let is_same = living.rows_before == rows && living.rows == rows;
-    if is_same { Verdict::Equal } else { Verdict::ChangedSince }
+    if is_same { DrillVerdict::Equal } else { DrillVerdict::ChangedSince }
 }
 
 #[cfg(test)]
@@ -172,15 +172,15 @@ mod tests {
     #[test]
     fn rows_of_before_are_expected_and_later_changes_are_not() {
         let restored = Some(RestoredObject { rows: 10, newest: xact(50) });
-        assert_eq!(verdict(restored, &living(10, 50, 10)), Verdict::Equal);
-        assert_eq!(verdict(restored, &living(10, 50, 12)), Verdict::ChangedSince, "two rows more");
-        assert_eq!(verdict(restored, &living(8, 50, 10)), Verdict::ChangedSince, "two rows again");
-        assert_eq!(verdict(restored, &living(8, 49, 8)), Verdict::ChangedSince, "two rows less");
-        assert_eq!(verdict(restored, &living(11, 50, 11)), Verdict::Lacks, "a row too few");
-        assert_eq!(verdict(restored, &living(9, 51, 9)), Verdict::Lacks, "an older version of a row");
-        assert_eq!(verdict(None, &living(1, 1, 1)), Verdict::Lacks);
-        assert_eq!(verdict(None, &living(0, 0, 5)), Verdict::ChangedSince, "it is younger");
-        assert_eq!(verdict(None, &living(0, 0, 0)), Verdict::Equal, "it is empty");
+        assert_eq!(verdict(restored, &living(10, 50, 10)), DrillVerdict::Equal);
+        assert_eq!(verdict(restored, &living(10, 50, 12)), DrillVerdict::ChangedSince, "two rows more");
+        assert_eq!(verdict(restored, &living(8, 50, 10)), DrillVerdict::ChangedSince, "two rows again");
+        assert_eq!(verdict(restored, &living(8, 49, 8)), DrillVerdict::ChangedSince, "two rows less");
+        assert_eq!(verdict(restored, &living(11, 50, 11)), DrillVerdict::Lacks, "a row too few");
+        assert_eq!(verdict(restored, &living(9, 51, 9)), DrillVerdict::Lacks, "an older version of a row");
+        assert_eq!(verdict(None, &living(1, 1, 1)), DrillVerdict::Lacks);
+        assert_eq!(verdict(None, &living(0, 0, 5)), DrillVerdict::ChangedSince, "it is younger");
+        assert_eq!(verdict(None, &living(0, 0, 0)), DrillVerdict::Equal, "it is empty");
     }
 
     #[test]
@@ -194,6 +194,6 @@ mod tests {
         let found = compare(&restored, vec![named(DrillKind::Dataset, "a", 1), named(DrillKind::Experiment, "b", 2)]);
         let names: Vec<_> = found.objects.iter().map(|object| object.name.as_str()).collect();
         assert_eq!((names, found.not_compared, found.holds()), (vec!["b", "a"], 1, false));
-        assert_eq!((found.count(Verdict::Lacks), found.count(Verdict::Equal)), (1, 1));
+        assert_eq!((found.count(DrillVerdict::Lacks), found.count(DrillVerdict::Equal)), (1, 1));
     }
 }

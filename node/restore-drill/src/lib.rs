@@ -19,7 +19,7 @@ mod living;
 mod report;
 mod restored;
 
-pub use comparison::{ComparedObject, Comparison, DrillKind, LivingObject, RestoredObject, Verdict, compare};
+pub use comparison::{ComparedObject, Comparison, DrillKind, DrillVerdict, LivingObject, RestoredObject, compare};
 pub use living::{LivingError, LivingServer};
 pub use report::{DrillReport, RestoreFigures};
 pub use restored::restored_objects;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::comparison::{ComparedObject, Comparison, Verdict};
+use crate::comparison::{ComparedObject, Comparison, DrillVerdict};
 
 /// Objects that the Markdown shows. The JSON has all of them.
 const SHOWN_MAX: usize = 200;
@@ -60,9 +60,9 @@ impl DrillReport {
         row("fetched", format!("{:.1} MB", figures.bytes as f64 / 1e6));
         row("entries of logs applied", figures.log_entries.to_string());
         row("compared with", cell(&self.compared_with));
-        row("objects that are equal", comparison.count(Verdict::Equal).to_string());
-        row("objects with later changes", comparison.count(Verdict::ChangedSince).to_string());
-        row("objects that lack rows", comparison.count(Verdict::Lacks).to_string());
+        row("objects that are equal", comparison.count(DrillVerdict::Equal).to_string());
+        row("objects with later changes", comparison.count(DrillVerdict::ChangedSince).to_string());
+        row("objects that lack rows", comparison.count(DrillVerdict::Lacks).to_string());
         row("restored objects that the key does not see", comparison.not_compared.to_string());
         row("version", self.program.clone());
         let _ = write!(text, "\nRows are compared up to the restored time. Changes behind it are no difference.\n\n");
@@ -82,9 +82,9 @@ impl DrillReport {
 
 fn push_object(text: &mut String, object: &ComparedObject) {
     let verdict = match object.verdict {
-        Verdict::Equal => "equal",
-        Verdict::ChangedSince => "changed since",
-        Verdict::Lacks => "**lacks rows**",
+        DrillVerdict::Equal => "equal",
+        DrillVerdict::ChangedSince => "changed since",
+        DrillVerdict::Lacks => "**lacks rows**",
     };
     let xact = |xact: Option<assay_storage_model::Xact>| xact.map_or_else(String::new, |xact| xact.to_string());
     let (restored, expected) = (xact(object.restored_newest), xact(object.expected_newest));
@@ -116,7 +116,7 @@ mod tests {
             kind: DrillKind::Dataset,
             id: Uuid::nil(),
             name: format!("set | {number}\n# x"),
-            verdict: if number == 0 { Verdict::Lacks } else { Verdict::Equal },
+            verdict: if number == 0 { DrillVerdict::Lacks } else { DrillVerdict::Equal },
             restored_rows: 3,
             expected_rows: 4,
             living_rows: 5,

@@ -36,14 +36,14 @@ const PART_BYTES: usize = CHUNK_BYTES_MAX;
 const PAGE_OBJECTS: usize = 1_000;
 
 /// Client of a bucket, which also writes large objects in parts.
-trait Bucket: ObjectStore + MultipartStore {}
+trait BucketClient: ObjectStore + MultipartStore {}
 
-impl<T: ObjectStore + MultipartStore> Bucket for T {}
+impl<T: ObjectStore + MultipartStore> BucketClient for T {}
 
 /// Store in a bucket, below a prefix.
 #[derive(Clone, Debug)]
 pub struct BucketStore {
-    bucket: Arc<dyn Bucket>,
+    bucket: Arc<dyn BucketClient>,
     prefix: String,
     location: String,
 }
@@ -180,7 +180,7 @@ fn connected(
     location: &BucketLocation,
     variables: &[(String, String)],
     (options, connector): (ClientOptions, EgressConnector),
-) -> object_store::Result<Arc<dyn Bucket>> {
+) -> object_store::Result<Arc<dyn BucketClient>> {
     // The library repeats no deletion and nothing whose response was cut.
     let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
     let named = |prefix: &'static str| {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_backups::{Repository, RestoreTarget, Restored, now, restore, time_text};
-use assay_node_restore_drill::{DrillReport, LivingServer, RestoreFigures, Verdict, compare, restored_objects};
+use assay_node_restore_drill::{DrillReport, DrillVerdict, LivingServer, RestoreFigures, compare, restored_objects};
 use assay_node_secrets::read_secret_file;
 use assay_storage_model::Xact;
 use clap::{Args, Subcommand};
@@ -109,9 +109,9 @@ pub fn run(args: DrillArgs) -> anyhow::Result<()> {
     output::json(&json!({
         "holds": report.holds,
         "restored": report.figures.restored,
-        "equal": report.comparison.count(Verdict::Equal),
-        "changed_since": report.comparison.count(Verdict::ChangedSince),
-        "lack_rows": report.comparison.count(Verdict::Lacks),
+        "equal": report.comparison.count(DrillVerdict::Equal),
+        "changed_since": report.comparison.count(DrillVerdict::ChangedSince),
+        "lack_rows": report.comparison.count(DrillVerdict::Lacks),
         "reports": files,
     }))?;
     ensure!(report.holds, "the backup does not hold: the report names the objects that lack rows");

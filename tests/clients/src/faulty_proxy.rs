@@ -24,7 +24,7 @@ const CONNECTIONS_MAX: usize = 256;
 
 /// What happens to an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum ExchangeFault {
     Status(&'static str),
     ClosedAtOnce,
     ClosedBehind,
@@ -34,14 +34,14 @@ enum Fault {
     HangsWithin,
 }
 
-const FAILURES: [Fault; 5] = [
-    Fault::Status("500 Internal Server Error"),
-    Fault::ClosedBehind,
-    Fault::Status("503 Slow Down"),
-    Fault::ClosedAtOnce,
-    Fault::CutResponse,
+const FAILURES: [ExchangeFault; 5] = [
+    ExchangeFault::Status("500 Internal Server Error"),
+    ExchangeFault::ClosedBehind,
+    ExchangeFault::Status("503 Slow Down"),
+    ExchangeFault::ClosedAtOnce,
+    ExchangeFault::CutResponse,
 ];
-const HANGS: [Fault; 3] = [Fault::HangsBehind, Fault::HangsAtOnce, Fault::HangsWithin];
+const HANGS: [ExchangeFault; 3] = [ExchangeFault::HangsBehind, ExchangeFault::HangsAtOnce, ExchangeFault::HangsWithin];
 
 /// Plan of the faults, by the number of the request.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl FaultPlan {
         usize::try_from(self.random % end as u64).unwrap_or(0)
     }
 
-    fn next(&mut self) -> Option<Fault> {
+    fn next(&mut self) -> Option<ExchangeFault> {
         let (block, place) = (self.requests / BLOCK, self.requests % BLOCK);
         self.requests += 1;
         if place == 0 {
@@ -167,12 +167,12 @@ fn exchange(mut client: &TcpStream, shared: &ProxyState) -> io::Result<()> {
         shared.faults.fetch_add(1, Ordering::Relaxed);
     }
     match fault {
-        Some(Fault::Status(status)) => {
+        Some(ExchangeFault::Status(status)) => {
             let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
             return client.write_all(head.as_bytes());
         }
-        Some(Fault::ClosedAtOnce) => return Ok(()),
-        Some(Fault::HangsAtOnce) => return hang(client),
+        Some(ExchangeFault::ClosedAtOnce) => return Ok(()),
+        Some(ExchangeFault::HangsAtOnce) => return hang(client),
         _ => {}
     }
     let mut server = TcpStream::connect_timeout(&shared.server, CONNECT_MAX)?;
@@ -182,10 +182,10 @@ fn exchange(mut client: &TcpStream, shared: &ProxyState) -> io::Result<()> {
     // A response to HEAD has no body, so this cuts within its head.
     let half = response.len().saturating_sub(1).min(response.len() / 2 + HALF_BEHIND);
     match fault {
-        Some(Fault::ClosedBehind) => Ok(()),
-        Some(Fault::HangsBehind) => hang(client),
-        Some(Fault::CutResponse) => client.write_all(&response[..half]),
-        Some(Fault::HangsWithin) => {
+        Some(ExchangeFault::ClosedBehind) => Ok(()),
+        Some(ExchangeFault::HangsBehind) => hang(client),
+        Some(ExchangeFault::CutResponse) => client.write_all(&response[..half]),
+        Some(ExchangeFault::HangsWithin) => {
             client.write_all(&response[..half])?;
             hang(client)
         }

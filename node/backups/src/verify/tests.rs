@@ -33,7 +33,7 @@ const FILES: u64 = 3;
 const FLIPS: u32 = 100;
 
 /// Backup in a directory, with a runtime to work on it.
-struct Sample {
+struct SampleBackup {
     dir: TempDir,
     repository: Repository,
     runtime: Runtime,
@@ -49,14 +49,14 @@ fn noise(seed: u64, length: u64) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-impl Sample {
+impl SampleBackup {
     /// Creates a backup with two bases of each group, which are this far apart.
-    fn create(apart: u64) -> Sample {
+    fn create(apart: u64) -> SampleBackup {
         let dir = tempfile::tempdir().expect("a directory");
         let runtime = Runtime::new().expect("a runtime");
         let repository = opened(&dir.path().join("store"));
         runtime.block_on(fill(&repository, apart)).expect("stored");
-        Sample { dir, repository, runtime }
+        SampleBackup { dir, repository, runtime }
     }
 
     /// Returns the paths of all objects, sorted.
@@ -164,7 +164,7 @@ fn says_of(findings: &[String], name: &StoredName) -> bool {
 
 #[test]
 fn each_flipped_bit_is_named() {
-    let sample = Sample::create(HOUR);
+    let sample = SampleBackup::create(HOUR);
     let objects = sample.objects();
     assert!(objects.len() > 200, "{} objects", objects.len());
     assert_eq!(sample.findings(), Vec::<String>::new());
@@ -192,7 +192,7 @@ fn each_flipped_bit_is_named() {
 
 #[test]
 fn each_missing_object_that_a_restore_may_need_is_named() {
-    let sample = Sample::create(HOUR);
+    let sample = SampleBackup::create(HOUR);
     let unused = sample.runtime.block_on(sample.repository.unused_list(Millis(FIRST))).expect("a list").contents;
     let unused: Vec<_> = unused.iter().map(layout::content).collect();
     let is_needed = |name: &&StoredName| {
@@ -221,7 +221,7 @@ fn each_missing_object_that_a_restore_may_need_is_named() {
 
 #[test]
 fn what_was_deleted_as_outdated_is_not_missed() {
-    let sample = Sample::create(3 * DAY);
+    let sample = SampleBackup::create(3 * DAY);
     let before = sample.objects().len();
     let pruned = sample.runtime.block_on(prune(&sample.repository, Millis(FIRST + 3 * DAY + HOUR)));
     assert!(pruned.expect("pruned").objects > 20);

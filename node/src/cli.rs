@@ -5,6 +5,7 @@ mod backup;
 mod cluster;
 mod dev;
 mod doctor;
+mod drill;
 mod listener_client;
 mod output;
 mod transfer;
@@ -19,6 +20,7 @@ use clap::{Args, Parser, Subcommand};
 use cluster::ClusterArgs;
 use dev::DevArgs;
 use doctor::Report;
+use drill::DrillArgs;
 use output::ReaderGone;
 use upgrade::UpgradeArgs;
 
@@ -157,6 +159,13 @@ enum Command {
     /// Then replace the program of one node after the other, and confirm with `assay cluster finalize`.
     #[command(verbatim_doc_comment)]
     Upgrade(UpgradeArgs),
+    /// Rehearse a restore of the newest backup
+    ///
+    /// Restores into scratch space, compares with the living server, and writes a report:
+    ///
+    ///     assay drill restore --location s3://bucket/assay --key-file FILE --url https://assay.example --api-key-file FILE
+    #[command(verbatim_doc_comment)]
+    Drill(DrillArgs),
     /// Check the data directory of a stopped node, without changes
     ///
     /// Reads every byte of the log up to its watermark, of the stored state of all shards and the catalog, of segments
@@ -232,6 +241,7 @@ pub fn main() -> ExitCode {
         Command::Config(settings) => exit_code(settings.load().map_err(Into::into).and_then(|config| show(&config))),
         Command::Admin { data_dir, command } => exit_code(admin::run(&data_dir, command)),
         Command::Backup(args) => exit_code(backup::run(args)),
+        Command::Drill(args) => exit_code(drill::run(args)),
         Command::Cluster(args) => exit_code(cluster::run(args)),
         Command::Upgrade(args) => match upgrade::run(args) {
             Ok(false) => ExitCode::FAILURE,

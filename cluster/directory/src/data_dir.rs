@@ -21,8 +21,11 @@ use thiserror::Error;
 pub const FORMAT_VERSION: u32 = 1;
 const FORMAT: &str = "FORMAT";
 const LOCK: &str = "LOCK";
+/// File in a directory that is being restored. The format file is written before it is removed.
+const UNFINISHED_RESTORE: &str = "UNFINISHED-RESTORE";
+const LOST_AND_FOUND: &str = "lost+found";
 /// Names that may exist before the format file does, and those that every file system makes.
-const OF_A_START: [&str; 7] = [LOCK, "lost+found", "JOINING.tmp", "NODE", "PEERS", "REPLICAS", "tls"];
+const OF_A_START: [&str; 7] = [LOCK, LOST_AND_FOUND, "JOINING.tmp", "NODE", "PEERS", "REPLICAS", "tls"];
 const FORMAT_BYTES_MAX: u64 = 4096;
 
 #[derive(Debug, Error)]
@@ -43,6 +46,11 @@ pub enum HomeError {
     Empty { dir: PathBuf, why: String },
     #[error("{} is not empty and has no file FORMAT, so it is not a data directory: choose an empty or a new one", .0.display())]
     NotOurs(PathBuf),
+    #[error(
+        "{} holds a restore that was interrupted: run `assay backup restore` into it again, which begins anew, or delete \
+         the directory", .0.display()
+    )]
+    UnfinishedRestore(PathBuf),
     #[error("{}: {what}. Restore the file from a backup; `assay doctor` checks the rest", path.display())]
     Damaged { path: PathBuf, what: String },
     #[error("{doing}: {source}")]
@@ -170,11 +178,46 @@ pub fn read_or_found(disk: &dyn Disk, dir: &Path, new: Format, wanted: Option<Cl
 /// Checks that a directory without a format file holds only what a founding or a joining that was cut short left.
 pub fn check_empty(disk: &dyn Disk, dir: &Path) -> Result<(), HomeError> {
     let entries = disk.list(dir).map_err(io_error(format!("listing {}", dir.display())))?;
+    if entries.iter().any(|entry| entry.name == UNFINISHED_RESTORE) {
+        return Err(HomeError::UnfinishedRestore(dir.to_owned()));
+    }
     let ours = |name: &str| OF_A_START.contains(&name) || name == format!("{FORMAT}.tmp");
     match entries.iter().all(|entry| ours(&entry.name)) {
         true => Ok(()),
         false => Err(HomeError::NotOurs(dir.to_owned())),
     }
+}
+
+/// Marks a locked directory without a format file as one that is being restored. What an interrupted restore left there
+/// is removed.
+pub fn begin_restore(disk: &dyn Disk, dir: &Path) -> Result<(), HomeError> {
+    match check_empty(disk, dir) {
+        Err(HomeError::UnfinishedRestore(_)) => {}
+        checked => {
+            checked?;
+            let marker = dir.join(UNFINISHED_RESTORE);
+            let written = replace_whole(disk, &marker, b"`assay backup restore` has begun\n");
+            return written.map_err(io_error(format!("writing {}", marker.display())));
+        }
+    }
+    let removing = |name: &str| format!("removing {}", dir.join(name).display());
+    for entry in disk.list(dir).map_err(io_error(format!("listing {}", dir.display())))? {
+        if [LOCK, LOST_AND_FOUND, UNFINISHED_RESTORE].contains(&entry.name.as_str()) {
+            continue;
+        }
+        let path = dir.join(&entry.name);
+        let removed = if entry.is_dir { disk.remove_dir_all(&path) } else { disk.remove(&path) };
+        removed.map_err(io_error(removing(&entry.name)))?;
+    }
+    disk.sync_dir(dir).map_err(io_error(removing("what an earlier restore left")))
+}
+
+/// Makes a restored directory a data directory. Everything else in it must be durable.
+pub fn finish_restore(disk: &dyn Disk, dir: &Path, format: &Format) -> Result<(), HomeError> {
+    write_format(disk, dir, format)?;
+    let marker = dir.join(UNFINISHED_RESTORE);
+    let removed = disk.remove(&marker).and_then(|()| disk.sync_dir(dir));
+    removed.map_err(io_error(format!("removing {}", marker.display())))
 }
 
 pub fn write_format(disk: &dyn Disk, dir: &Path, format: &Format) -> Result<(), HomeError> {
@@ -209,6 +252,24 @@ mod tests {
         std::fs::write(dir.path().join("thesis.txt"), "mine").expect("writes");
         let refused = read_or_found(&assay_storage_disk::RealDisk, dir.path(), format(), None);
         assert!(matches!(refused, Err(HomeError::NotOurs(_))));
+    }
+
+    #[test]
+    fn an_interrupted_restore_begins_anew_and_no_node_starts_from_it() {
+        let (disk, dir) = (assay_storage_disk::RealDisk, tempfile::tempdir().expect("a directory"));
+        let path = dir.path();
+        begin_restore(&disk, path).expect("it is empty");
+        std::fs::create_dir(path.join("log")).expect("a directory");
+        std::fs::write(path.join("log/0"), "half").expect("writes");
+        std::fs::write(path.join("NODE"), "half").expect("writes");
+        let refused = read_or_found(&disk, path, format(), None).expect_err("nothing is founded").to_string();
+        assert!(refused.contains("`assay backup restore` into it again"), "{refused}");
+        begin_restore(&disk, path).expect("it begins anew");
+        assert_eq!(std::fs::read_dir(path).expect("a directory").count(), 1, "only the marker stays");
+        finish_restore(&disk, path, &format()).expect("finished");
+        assert_eq!(read_or_found(&disk, path, format(), None).expect("a data directory"), format());
+        std::fs::write(path.join(UNFINISHED_RESTORE), "a kill behind the format file").expect("writes");
+        assert!(check_before_lock(&disk, path, Some("it has data")).is_ok());
     }
 
     #[test]

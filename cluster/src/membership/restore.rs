@@ -6,13 +6,14 @@
 //! certificates. A restored node and the nodes of the old cluster therefore refuse each other: they have different
 //! cluster ids, and neither trusts the certificates of the other.
 //!
-//! The file `FORMAT` is written last. Before that, the directory is not a data directory, and a start refuses it.
+//! The file `FORMAT` is written last. Before that, the directory is not a data directory, and a start refuses it. A
+//! repeated restore removes what an interrupted one left.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use assay_cluster_directory::data_dir::{Format, Lock, check_before_lock, write_format};
+use assay_cluster_directory::data_dir::{Format, HomeError, Lock, begin_restore, check_before_lock, finish_restore};
 use assay_cluster_directory::node_files::{FOUNDER, KeptReplica, NodeFile, NodeFiles, replicas_of_founder};
 use assay_cluster_network::node_records::{self, NodeState};
 use assay_cluster_placement::first_map;
@@ -62,10 +63,13 @@ pub struct RestoredIdentity {
 }
 
 impl RestoredNode {
-    /// Locks an empty directory. Nothing that exists is changed.
+    /// Locks an empty directory, or one with an interrupted restore, which it empties. Nothing else is changed.
     pub fn create(config: &ClusterConfig, shards: u16) -> Result<RestoredNode, OpenError> {
         let (disk, dir) = (config.disk.clone(), config.data_dir.clone());
-        check_before_lock(disk.as_ref(), &dir, None)?;
+        match check_before_lock(disk.as_ref(), &dir, None) {
+            Err(HomeError::UnfinishedRestore(_)) => {}
+            checked => checked?,
+        }
         let existing = assay_cluster_directory::read_format(disk.as_ref(), &dir)?;
         if existing.is_some() {
             return Err(OpenError::Recovery(format!(
@@ -75,6 +79,7 @@ impl RestoredNode {
         }
         disk.create_dir_all(&dir).map_err(OpenError::io(format!("making {}", dir.display())))?;
         let lock = Lock::take(&dir)?;
+        begin_restore(disk.as_ref(), &dir)?;
         let format = Format { cluster: ClusterId(Uuid::new_v4()), shards, founded: true };
         let replicas = replicas_of_founder(&first_map(&[FOUNDER], shards, 1));
         let blobs = Blobs::open(disk.clone(), &dir.join("blobs")).map_err(OpenError::io("opening the blobs"))?;
@@ -129,7 +134,7 @@ impl RestoredNode {
         node_files.set_node(&NodeFile { node, address: None })?;
         node_files.set_replicas(&replicas)?;
         write_restoring(&node_files)?;
-        write_format(config.disk.as_ref(), &config.data_dir, &format)?;
+        finish_restore(config.disk.as_ref(), &config.data_dir, &format)?;
         Ok(RestoredIdentity { cluster: format.cluster, node })
     }
 }

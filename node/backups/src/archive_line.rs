@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crate::layout::Millis;
+use crate::layout::{BaseName, Millis};
 
 /// Pause between two parts of one group. It bounds what a disaster can lose.
 pub const PART_EVERY: Duration = Duration::from_secs(2);
@@ -107,6 +107,12 @@ impl ArchiveLine {
     /// The newest base may have a higher index, but it does not serve for times before it.
     pub fn reached(&self) -> Option<u64> {
         self.known.as_ref().and_then(|known| known.base.map(|_| known.reached))
+    }
+
+    /// Returns the newest base in the store.
+    pub fn base(&self) -> Option<BaseName> {
+        let (index, at) = self.known.as_ref()?.base?;
+        Some(BaseName { index, at })
     }
 
     /// Returns whether a base was asked for and is not stored yet.

@@ -125,11 +125,11 @@ impl Archiver {
         self.shared.lines.lock().values_mut().for_each(ArchiveLine::want_base);
     }
 
-    /// Returns the index up to which the store has the log of a group, and whether a base is still wanted.
-    pub fn reached(&self, group: GroupId) -> Option<(u64, bool)> {
+    /// Returns the index up to which the store has the log of a group, its newest base, and whether another is wanted.
+    pub fn reached(&self, group: GroupId) -> Option<(u64, BaseName, bool)> {
         let lines = self.shared.lines.lock();
         let line = lines.get(&group)?;
-        Some((line.reached()?, line.is_base_wanted()))
+        Some((line.reached()?, line.base()?, line.is_base_wanted()))
     }
 
     /// Returns a receiver that is notified after each step.

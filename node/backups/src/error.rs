@@ -16,6 +16,8 @@ pub enum BackupError {
     OtherKey { needed: KeyId, given: KeyId },
     #[error("object {name} of the backup is damaged: {what}")]
     Damaged { name: StoredName, what: String },
+    #[error("object {0} of the backup is missing")]
+    MissingObject(StoredName),
     #[error("the store has no backup: it lacks the object `{0}`")]
     NoBackup(StoredName),
     #[error(

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! backup                                       descriptor, in plain text: format, cluster, id of the key
+//! backup.copy                                  the same text, encrypted, so that a change of it is noticed
 //! content/<first 2 digits>/<hash>              files of segments and stored states, once each
 //! groups/<group>/bases/<index>.<millis>        state of a group at an index, complete at a time
 //! groups/<group>/log/<first>-<last>.<millis>   entries of the log; later ones were applied behind this time
@@ -18,8 +19,10 @@ use assay_node_segment_store::StoredName;
 use assay_storage_model::{GroupId, ShardId};
 
 use crate::key::ContentHash;
+use crate::log_part::ArchivedEntry;
 
 pub const DESCRIPTOR: &str = "backup";
+const DESCRIPTOR_COPY: &str = "backup.copy";
 pub const POINTS: &str = "points";
 pub const CONTENT: &str = "content";
 pub const GROUPS: &str = "groups";
@@ -45,6 +48,10 @@ fn name(text: String) -> StoredName {
 
 pub fn descriptor() -> StoredName {
     name(DESCRIPTOR.to_owned())
+}
+
+pub fn descriptor_copy() -> StoredName {
+    name(DESCRIPTOR_COPY.to_owned())
 }
 
 pub fn content(hash: &ContentHash) -> StoredName {
@@ -100,7 +107,7 @@ pub fn unused(at: Millis) -> StoredName {
 }
 
 /// Name of a base: the state of a group up to an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct BaseName {
     pub index: u64,
     /// Time at which the state was complete. It contains no write that began later.
@@ -137,6 +144,13 @@ impl LogPartName {
         let (first, last) = range.split_once('-')?;
         let found = LogPartName { first: hex(first)?, last: hex(last)?, at: millis(at)? };
         (found.first <= found.last).then_some(found)
+    }
+
+    /// Checks that a part has the entries of its name. The error is a clause about the part.
+    pub fn check(&self, entries: &[ArchivedEntry]) -> Result<(), String> {
+        let ends = (entries.first().map(|e| e.position.index), entries.last().map(|e| e.position.index));
+        let is_named = ends == (Some(self.first), Some(self.last));
+        if is_named { Ok(()) } else { Err("its entries are not those in its name".into()) }
     }
 
     /// Returns a name before all parts that begin at this index or behind it, and behind all others.

@@ -49,7 +49,7 @@ pub use pace::Pace;
 pub use points::{BackupProgress, POINT_EVERY, Points};
 pub use prune::{Pruned, prune};
 pub use repository::{Inventory, Repository, now};
-pub use restore::{RestoreProgress, Restored, plan_restore, restore};
+pub use restore::{RestoreProgress, RestoreTarget, Restored, plan_restore, restore};
 pub use restore_plan::{restorable, time_text};
 pub use service::{BackupStatus, Backups};
 pub use settings::{BackupConfig, BackupSettings};

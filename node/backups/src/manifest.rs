@@ -6,7 +6,7 @@ use assay_storage_model::{ClusterId, GroupId, LogPosition};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::key::ContentHash;
-use crate::layout::{Millis, group_name, parse_group};
+use crate::layout::{BaseName, Millis, group_name, parse_group};
 
 /// Version of the format of a backup.
 pub const FORMAT: u32 = 1;
@@ -79,6 +79,12 @@ pub struct PointManifest {
     /// Last index of each group in the store. Everything before the time is at or below it.
     #[serde(with = "group_map")]
     pub groups: BTreeMap<GroupId, u64>,
+    /// Newest base of each group. A verification looks for them.
+    #[serde(default, with = "group_map")]
+    pub bases: BTreeMap<GroupId, BaseName>,
+    /// Time in the name of the newest master keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub master_keys: Option<Millis>,
     /// Whether somebody or the schedule asked for this point, so that lists show it.
     #[serde(default)]
     pub is_requested: bool,
@@ -117,15 +123,20 @@ mod group_text {
 }
 
 mod group_map {
-    use super::{BTreeMap, Deserialize, Deserializer, GroupId, Serializer, de, group_name, parse_group};
+    use super::{BTreeMap, Deserialize, Deserializer, GroupId, Serialize, Serializer, de, group_name, parse_group};
 
-    pub fn serialize<S: Serializer>(groups: &BTreeMap<GroupId, u64>, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(groups.iter().map(|(group, index)| (group_name(*group), index)))
+    pub fn serialize<S: Serializer, V: Serialize>(
+        groups: &BTreeMap<GroupId, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(groups.iter().map(|(group, value)| (group_name(*group), value)))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<GroupId, u64>, D::Error> {
-        let found = BTreeMap::<String, u64>::deserialize(deserializer)?;
-        let parsed = found.into_iter().map(|(text, index)| Some((parse_group(&text)?, index)));
+    pub fn deserialize<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<GroupId, V>, D::Error> {
+        let found = BTreeMap::<String, V>::deserialize(deserializer)?;
+        let parsed = found.into_iter().map(|(text, value)| Some((parse_group(&text)?, value)));
         parsed.collect::<Option<_>>().ok_or_else(|| de::Error::custom("a group is `cat` or three digits"))
     }
 }

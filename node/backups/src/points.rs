@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::archiver::Archiver;
 use crate::error::BackupError;
-use crate::layout::{self, group_name, parse_group};
+use crate::layout::{self, BaseName, Millis, group_name, parse_group};
 use crate::manifest::PointManifest;
 use crate::repository::now;
 
@@ -64,6 +64,9 @@ struct ReachedResponse {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ReachedGroup {
     index: u64,
+    /// Newest base of the group.
+    #[serde(default)]
+    base: Option<BaseName>,
     /// Whether a base was asked for and is not stored yet.
     is_base_wanted: bool,
 }
@@ -81,15 +84,22 @@ pub struct BackupProgress {
 pub struct Points {
     archiver: Archiver,
     newest: Arc<Mutex<Option<PointManifest>>>,
+    /// Time in the name of the newest master keys in the store.
+    master_keys: Arc<Mutex<Option<Millis>>>,
 }
 
 impl Points {
     /// Serves the requests of other nodes.
     pub fn start(archiver: Archiver) -> Points {
-        let points = Points { archiver: archiver.clone(), newest: Arc::default() };
+        let points = Points { archiver: archiver.clone(), newest: Arc::default(), master_keys: Arc::default() };
         let service = ReachedService { archiver: archiver.clone(), runtime: Handle::current() };
         archiver.cluster().serve(REACHED, Arc::new(service));
         points
+    }
+
+    /// Names master keys in the points from now on.
+    pub fn set_master_keys(&self, at: Option<Millis>) {
+        *self.master_keys.lock() = at;
     }
 
     /// Returns the newest point that this node has made.
@@ -116,9 +126,11 @@ impl Points {
         let stored = self.newest.lock().as_ref().map(|point| point.groups.clone()).unwrap_or_default();
         let stored = stored.into_iter().map(|(group, index)| (group_name(group), index)).collect();
         let groups = self.ask_all(&ReachedRequest { stored, wait: true, want_bases: false }, POINT_MAX).await?;
+        let bases = groups.iter().filter_map(|(group, reached)| Some((*group, reached.base?))).collect();
         let groups = groups.into_iter().map(|(group, reached)| (group, reached.index)).collect();
         let (cluster, program) = (cluster.id(), env!("CARGO_PKG_VERSION").to_owned());
-        let point = PointManifest { at, cluster, program, groups, is_requested };
+        let master_keys = *self.master_keys.lock();
+        let point = PointManifest { at, cluster, program, groups, bases, master_keys, is_requested };
         self.archiver.repository().put_json(&layout::point(at), &point).await?;
         *self.newest.lock() = Some(point.clone());
         Ok(point)
@@ -228,8 +240,8 @@ async fn reached(archiver: &Archiver, request: &ReachedRequest, within: Duration
 
 /// Returns what the store has of a group, or `None` if it has no base.
 fn stored(archiver: &Archiver, group: GroupId) -> Option<ReachedGroup> {
-    let (index, is_base_wanted) = archiver.reached(group)?;
-    Some(ReachedGroup { index, is_base_wanted })
+    let (index, base, is_base_wanted) = archiver.reached(group)?;
+    Some(ReachedGroup { index, base: Some(base), is_base_wanted })
 }
 
 /// Waits until the store has everything of a group that was acknowledged before the call.

@@ -25,6 +25,8 @@ use crate::sealed_object::{ObjectOpener, ObjectSealer, seal};
 
 /// Upper bound of an object that is read into memory: a stored state has at most a gigabyte.
 const OBJECT_BYTES_MAX: u64 = (1 << 30) + (64 << 20);
+/// Upper bound of the descriptor that is read.
+const DESCRIPTOR_BYTES_MAX: u64 = 64 << 10;
 /// Bytes of one read from the store.
 const READ_BYTES: u64 = CHUNK_BYTES_MAX as u64;
 
@@ -74,15 +76,29 @@ impl Repository {
 
     /// Reads the descriptor of the store, or returns `None` if the store has no backup.
     pub async fn descriptor(&self) -> Result<Option<Descriptor>, BackupError> {
+        let Some(text) = self.descriptor_text().await? else { return Ok(None) };
         let name = layout::descriptor();
-        let Some(length) = self.store.length(&name).await? else { return Ok(None) };
-        let text = self.store.read(&name, 0..length).await?;
         let damaged = |what: String| BackupError::Damaged { name: name.clone(), what };
         let descriptor: Descriptor = serde_json::from_slice(&text).map_err(|why| damaged(why.to_string()))?;
         if descriptor.format > FORMAT {
             return Err(BackupError::Newer(descriptor.format));
         }
         Ok(Some(descriptor))
+    }
+
+    /// Reads the text of the descriptor.
+    pub async fn descriptor_text(&self) -> Result<Option<Bytes>, BackupError> {
+        let name = layout::descriptor();
+        let Some(length) = self.store.length(&name).await? else { return Ok(None) };
+        Ok(Some(self.store.read(&name, 0..length.min(DESCRIPTOR_BYTES_MAX)).await?))
+    }
+
+    /// Reads the encrypted copy of the text of the descriptor.
+    pub async fn descriptor_copy(&self) -> Result<Option<Bytes>, BackupError> {
+        match self.read(&layout::descriptor_copy()).await {
+            Err(BackupError::MissingObject(_)) => Ok(None),
+            read => read.map(Some),
+        }
     }
 
     /// Returns the descriptor, and checks that the key is that of the backup.
@@ -105,21 +121,35 @@ impl Repository {
                 let (found, own) = (found.cluster.to_string(), cluster.to_string());
                 return Err(BackupError::OtherCluster { found, own });
             }
-            return Ok(());
+            return self.keep_descriptor_copy().await;
         }
         let descriptor = Descriptor { format: FORMAT, cluster, key, shards, created: now() };
         let text = serde_json::to_vec_pretty(&descriptor).map_err(|why| BackupError::Internal(why.to_string()))?;
         self.store.put(&layout::descriptor(), chunks_of(Bytes::from(text))).await?;
-        Ok(())
+        self.keep_descriptor_copy().await
+    }
+
+    /// Stores the encrypted copy of the descriptor, unless it is there.
+    async fn keep_descriptor_copy(&self) -> Result<(), BackupError> {
+        if self.descriptor_copy().await?.is_some() {
+            return Ok(());
+        }
+        let Some(text) = self.descriptor_text().await? else { return Ok(()) };
+        self.put(&layout::descriptor_copy(), &text).await
     }
 
     /// Keeps the master keys of the cluster, the current one first. A restored cluster reads its secrets with them.
-    pub async fn keep_master_keys(&self, keys: &[Secret]) -> Result<(), BackupError> {
+    ///
+    /// Returns the time in the name of the object, if there is any key.
+    pub async fn keep_master_keys(&self, keys: &[Secret]) -> Result<Option<Millis>, BackupError> {
         let texts = |keys: &[Secret]| keys.iter().map(|key| key.expose().to_owned()).collect::<Vec<_>>();
-        if texts(&self.master_keys().await?) == texts(keys) || keys.is_empty() {
-            return Ok(());
+        let newest = self.times(layout::KEYS, None).await?.pop();
+        if keys.is_empty() || (newest.is_some() && texts(&self.master_keys().await?) == texts(keys)) {
+            return Ok(newest);
         }
-        self.put_json(&layout::master_keys(now()), &texts(keys)).await
+        let at = now();
+        self.put_json(&layout::master_keys(at), &texts(keys)).await?;
+        Ok(Some(at))
     }
 
     /// Returns the master keys of the cluster, the current one first.
@@ -167,13 +197,14 @@ impl Repository {
         name: &StoredName,
         mut take: impl FnMut(&[u8]) -> Result<(), BackupError> + Send,
     ) -> Result<u64, BackupError> {
-        let missing = || BackupError::Damaged { name: name.clone(), what: "it is missing".into() };
+        let missing = || BackupError::MissingObject(name.clone());
         let length = self.store.length(name).await?.ok_or_else(missing)?;
         let mut opener = ObjectOpener::new(&self.key, name);
         let (mut place, mut bytes) = (0, 0);
         while place < length {
             let end = length.min(place + READ_BYTES);
-            let sealed = self.store.read(name, place..end).await?;
+            let sealed = self.store.read(name, place..end).await;
+            let sealed = sealed.map_err(|why| if why.is_missing() { missing() } else { why.into() })?;
             let plain = opener.push(&sealed)?;
             take(&plain)?;
             bytes += plain.len() as u64;

@@ -2,14 +2,15 @@
 //!
 //! Groups are restored one after the other: the base is fetched and verified, and the log behind it is applied up to
 //! the wanted time. Nothing is written outside of the data directory. An interrupted restore leaves a directory that no
-//! node starts from; it is repeated into an empty one.
+//! node starts from. It is repeated into the same directory, and begins anew.
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assay_cluster::{ClusterConfig, RestoredGroup, RestoredIdentity, RestoredNode};
+use assay_node_secrets::{MASTER_KEY_FILE, Secret, keep_secret_file};
 use assay_storage_model::catalog::CatalogCommand;
 use assay_storage_model::command::Command;
 use assay_storage_model::entry::{Entry, EntryBuilder};
@@ -38,6 +39,17 @@ pub struct RestoreProgress {
     pub bytes: u64,
 }
 
+/// Target of a restore.
+#[derive(Clone, Copy, Debug)]
+pub struct RestoreTarget<'t> {
+    /// Node whose data directory is filled.
+    pub node: &'t ClusterConfig,
+    /// Whether the master keys of the cluster are written into the directory, for a node to which nobody else gives them.
+    pub keeps_master_keys: bool,
+    /// Time to restore, or `None` for the newest state.
+    pub at: Option<Millis>,
+}
+
 /// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
@@ -46,6 +58,8 @@ pub struct Restored {
     pub bytes: u64,
     /// Entries of logs that were applied.
     pub entries: u64,
+    /// Written files with master keys, that of the current one first.
+    pub master_key_files: Vec<PathBuf>,
 }
 
 /// Plans the restore of a time, or of the newest state.
@@ -69,8 +83,7 @@ pub async fn plan_restore(
 /// Restores the state at a time into an empty data directory.
 pub async fn restore(
     repository: &Repository,
-    config: &ClusterConfig,
-    wanted: Option<Millis>,
+    RestoreTarget { node: config, keeps_master_keys, at: wanted }: RestoreTarget<'_>,
     mut tell: impl FnMut(RestoreProgress) + Send,
 ) -> Result<Restored, BackupError> {
     let descriptor = repository.opened().await?;
@@ -92,8 +105,24 @@ pub async fn restore(
         bytes += filled.0;
         entries += filled.1;
     }
+    let keys = if keeps_master_keys { repository.master_keys().await? } else { Vec::new() };
+    let master_key_files = keep_master_keys(&config.data_dir, &keys)?;
     let identity = target.finish().await.map_err(|why| node(why.to_string()))?;
-    Ok(Restored { at: plan.at, identity, bytes, entries })
+    Ok(Restored { at: plan.at, identity, bytes, entries, master_key_files })
+}
+
+/// Writes the master keys of the cluster into the restored directory, the current one where a node looks for it.
+fn keep_master_keys(dir: &Path, keys: &[Secret]) -> Result<Vec<PathBuf>, BackupError> {
+    let written = keys.iter().enumerate().map(|(number, key)| {
+        let file = match number {
+            0 => dir.join(MASTER_KEY_FILE),
+            old => dir.join(format!("{MASTER_KEY_FILE}.old-{old}")),
+        };
+        let kept = keep_secret_file(&file, key);
+        kept.map_err(|why| BackupError::Node(format!("writing {}: {why:#}", file.display())))?;
+        Ok(file)
+    });
+    written.collect()
 }
 
 /// Group that is being restored.
@@ -193,10 +222,7 @@ impl GroupFilling<'_> {
         let bytes = encoded.len() as u64;
         let damaged = |what: String| BackupError::Damaged { name: name.clone(), what };
         let entries = log_part::decode(&encoded).map_err(damaged)?;
-        let ends = (entries.first().map(|e| e.position.index), entries.last().map(|e| e.position.index));
-        if ends != (Some(part.first), Some(part.last)) {
-            return Err(damaged("its entries are not those in its name".into()));
-        }
+        part.check(&entries).map_err(damaged)?;
         let (repository, at, runtime) = (self.repository.clone(), self.at, Handle::current());
         let (reached, is_over) = self
             .blocking(move |group, _| {

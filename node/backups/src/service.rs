@@ -96,7 +96,8 @@ impl Backups {
     async fn open(&self, keys: &[Secret]) -> Result<(), BackupError> {
         let cluster = self.archiver.cluster();
         self.repository().found(cluster.id(), cluster.shards()).await?;
-        self.repository().keep_master_keys(keys).await
+        self.points.set_master_keys(self.repository().keep_master_keys(keys).await?);
+        Ok(())
     }
 
     async fn keep_pruning(&self) {

@@ -55,8 +55,15 @@ impl BackupConfig {
     /// Returns the checked settings, or `None` if nothing is to be backed up.
     pub fn checked(&self) -> Result<Option<BackupSettings>, String> {
         let Some(location) = &self.location else {
-            return match &self.key_file {
-                Some(_) => Err("backup.key_file has no effect without backup.location".into()),
+            let BackupConfig { base_hours, keep_days, .. } = BackupConfig::default();
+            let set = [
+                ("key_file", self.key_file.is_some()),
+                ("base_hours", self.base_hours != base_hours),
+                ("keep_days", self.keep_days != keep_days),
+                ("megabytes_a_second_max", self.megabytes_a_second_max.is_some()),
+            ];
+            return match set.iter().find(|(_, is_set)| *is_set) {
+                Some((name, _)) => Err(format!("backup.{name} has no effect without backup.location")),
                 None => Ok(None),
             };
         };
@@ -109,7 +116,17 @@ mod tests {
         assert_eq!((checked.base_every, checked.keep), (DAY, 30 * DAY));
         let refused = |config: BackupConfig| config.checked().expect_err("refused");
         assert!(refused(BackupConfig { key_file: None, ..good() }).contains("backup.key_file"));
-        assert!(refused(BackupConfig { location: None, ..good() }).contains("backup.location"));
+        let without = BackupConfig { location: None, key_file: None, ..good() };
+        let useless = [
+            BackupConfig { key_file: good().key_file, ..without.clone() },
+            BackupConfig { base_hours: 6, ..without.clone() },
+            BackupConfig { keep_days: 7, ..without.clone() },
+            BackupConfig { megabytes_a_second_max: Some(5), ..without },
+        ];
+        for config in useless {
+            let why = refused(config);
+            assert!(why.contains("has no effect without backup.location"), "{why}");
+        }
         assert!(refused(BackupConfig { location: Some("x".into()), ..good() }).contains("backup.location"));
         assert!(refused(BackupConfig { base_hours: 0, ..good() }).contains("backup.base_hours"));
         assert!(refused(BackupConfig { keep_days: 0, ..good() }).contains("backup.keep_days"));

@@ -3,17 +3,15 @@
 //! Credentials and the endpoint come from the usual environment variables of each service, such as
 //! `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION` and `AWS_ENDPOINT`.
 //!
-//! Requests fail and hang in practice, so each has a time limit and is repeated. Every request can be repeated safely,
-//! because an object is never changed.
+//! Requests fail and hang in practice. `attempts` limits their time and repeats operations.
 
 use std::ffi::OsString;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use assay_node_egress::{
-    AllowEntry, EgressClient, EgressConfig, EgressPolicy, EgressPurpose, EgressSettings, EgressTimes, EgressUrl,
-    OwnEndpoints, PortRange, TrustedRoots, UrlError, UrlHost, UrlScheme,
+    AllowEntry, EgressClient, EgressConfig, EgressPolicy, EgressPurpose, EgressSettings, EgressUrl, OwnEndpoints,
+    PortRange, TrustedRoots, UrlError, UrlHost, UrlScheme,
 };
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -21,33 +19,31 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
-use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig};
+use object_store::{ClientOptions, MultipartId, ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig};
 
+use crate::attempts::repeated;
 use crate::connector::EgressConnector;
 use crate::error::StoreError;
 use crate::location::{BucketLocation, BucketService};
 use crate::name::StoredName;
 use crate::{CHUNK_BYTES_MAX, Chunks, SegmentStore, StoredObject};
 
-/// Upper bound of the attempts of one request.
-pub const REQUEST_ATTEMPTS_MAX: usize = 8;
-/// Time after which a request is not repeated any more.
-const ATTEMPTS_TIME: Duration = Duration::from_secs(180);
-/// Time limits of one attempt. A request that hangs is given up soon: a part of 8 MiB needs 0.6 MB/s.
-const TIMES: EgressTimes = EgressTimes {
-    connect: Duration::from_secs(5),
-    first_byte: Duration::from_secs(15),
-    between_chunks: Duration::from_secs(10),
-    total: Duration::from_secs(60),
-};
 /// Size of the parts of a large object. S3 accepts at most 10,000 parts, so an object has at most 80 GB.
 const PART_BYTES: usize = CHUNK_BYTES_MAX;
+/// Objects of one page of a list, which services send by default.
+const PAGE_OBJECTS: usize = 1_000;
+
+/// Client of a bucket, which also writes large objects in parts.
+trait BucketClient: ObjectStore + MultipartStore {}
+
+impl<T: ObjectStore + MultipartStore> BucketClient for T {}
 
 /// Store in a bucket, below a prefix.
 #[derive(Clone, Debug)]
 pub struct BucketStore {
-    bucket: Arc<dyn ObjectStore>,
+    bucket: Arc<dyn BucketClient>,
     prefix: String,
     location: String,
 }
@@ -68,7 +64,7 @@ impl BucketStore {
         let failed = |why: String| StoreError::Bucket { location: text.clone(), doing: "opening".into(), why };
         let variables: Vec<_> = variables.into_iter().collect();
         let endpoint = endpoint_of(location.service, &variables).map_err(failed)?;
-        let connector = EgressConnector { client: client_for(endpoint.as_ref()).map_err(failed)?, times: TIMES };
+        let connector = EgressConnector { client: client_for(endpoint.as_ref()).map_err(failed)? };
         let is_plain = endpoint.is_some_and(|url| url.origin().scheme == UrlScheme::Http);
         let options = ClientOptions::new().with_allow_http(is_plain);
         let bucket = connected(location, &variables, (options, connector)).map_err(|why| failed(why.to_string()))?;
@@ -97,37 +93,85 @@ impl BucketStore {
         StoreError::Missing { location: self.location.clone(), name: name.clone() }
     }
 
-    /// Writes an object in parts. The first ones are given.
-    async fn put_parts(&self, name: &StoredName, first: BytesMut, mut content: Chunks) -> Result<u64, StoreError> {
+    /// Writes an object in parts. The first bytes are given.
+    async fn put_parts(&self, name: &StoredName, first: BytesMut, content: Chunks) -> Result<u64, StoreError> {
         let path = self.path_of(name.as_str());
-        let doing = format!("writing {name}");
-        let mut upload = self.bucket.put_multipart(&path).await.map_err(|why| self.failed(&doing, &why))?;
-        let parts = async {
-            let mut waiting = first;
-            let mut bytes = 0;
-            loop {
-                let next = content.next().await.transpose()?;
-                let is_last = next.is_none();
-                waiting.extend_from_slice(&next.unwrap_or_default());
-                while waiting.len() >= PART_BYTES || (is_last && !waiting.is_empty()) {
-                    let part = waiting.split_to(waiting.len().min(PART_BYTES)).freeze();
-                    bytes += part.len() as u64;
-                    let written = upload.put_part(PutPayload::from_bytes(part)).await;
-                    written.map_err(|why| self.failed(&doing, &why))?;
-                }
-                if is_last {
-                    return Ok(bytes);
-                }
-            }
+        let failed = |why| self.failed(&format!("writing {name}"), &why);
+        let upload = repeated(|| self.bucket.create_multipart(&path)).await.map_err(failed)?;
+        let written = self.write_parts(name, &upload, first, content).await;
+        let completed = match written {
+            Ok((bytes, parts)) => self.complete(&path, &upload, (bytes, parts)).await.map_err(failed),
+            Err(why) => Err(why),
         };
-        let written: Result<u64, StoreError> = parts.await;
-        if written.is_err() {
+        if completed.is_err() {
             // The parts cost space until the upload is aborted. A rule of the bucket removes those of lost processes.
-            let _ = upload.abort().await;
-            return written;
+            let _ = repeated(|| self.bucket.abort_multipart(&path, &upload)).await;
         }
-        upload.complete().await.map_err(|why| self.failed(&doing, &why))?;
-        written
+        completed
+    }
+
+    /// Writes the parts of an upload, and returns their bytes and ids.
+    async fn write_parts(
+        &self,
+        name: &StoredName,
+        upload: &MultipartId,
+        mut waiting: BytesMut,
+        mut content: Chunks,
+    ) -> Result<(u64, Vec<PartId>), StoreError> {
+        let path = self.path_of(name.as_str());
+        let (mut bytes, mut parts) = (0, Vec::new());
+        loop {
+            let next = content.next().await.transpose()?;
+            let is_last = next.is_none();
+            waiting.extend_from_slice(&next.unwrap_or_default());
+            while waiting.len() >= PART_BYTES || (is_last && !waiting.is_empty()) {
+                let part = PutPayload::from_bytes(waiting.split_to(waiting.len().min(PART_BYTES)).freeze());
+                bytes += part.content_length() as u64;
+                let written = repeated(|| self.bucket.put_part(&path, upload, parts.len(), part.clone())).await;
+                parts.push(written.map_err(|why| self.failed(&format!("writing {name}"), &why))?);
+            }
+            if is_last {
+                return Ok((bytes, parts));
+            }
+        }
+    }
+
+    /// Lists the objects below a path page by page, so that a failure repeats one request only.
+    async fn all_below(&self, path: &Path, behind: Option<Path>) -> object_store::Result<Vec<ObjectMeta>> {
+        let mut found: Vec<ObjectMeta> = Vec::new();
+        loop {
+            let behind = found.last().map(|object| &object.location).or(behind.as_ref());
+            let page = repeated(|| {
+                let objects = match behind {
+                    Some(behind) => self.bucket.list_with_offset(Some(path), behind),
+                    None => self.bucket.list(Some(path)),
+                };
+                objects.take(PAGE_OBJECTS).try_collect::<Vec<_>>()
+            });
+            let page = page.await?;
+            let is_last = page.len() < PAGE_OBJECTS;
+            found.extend(page);
+            if is_last {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Completes an upload, and returns its bytes.
+    async fn complete(
+        &self,
+        path: &Path,
+        upload: &MultipartId,
+        (bytes, parts): (u64, Vec<PartId>),
+    ) -> object_store::Result<u64> {
+        let Err(why) = repeated(|| self.bucket.complete_multipart(path, upload, parts.clone())).await else {
+            return Ok(bytes);
+        };
+        // If the answer to a successful attempt was lost, later ones find no upload.
+        match repeated(|| self.bucket.head(path)).await {
+            Ok(found) if found.size == bytes => Ok(bytes),
+            _ => Err(why),
+        }
     }
 }
 
@@ -136,9 +180,9 @@ fn connected(
     location: &BucketLocation,
     variables: &[(String, String)],
     (options, connector): (ClientOptions, EgressConnector),
-) -> object_store::Result<Arc<dyn ObjectStore>> {
-    let retry =
-        RetryConfig { max_retries: REQUEST_ATTEMPTS_MAX - 1, retry_timeout: ATTEMPTS_TIME, ..RetryConfig::default() };
+) -> object_store::Result<Arc<dyn BucketClient>> {
+    // The library repeats no deletion and nothing whose response was cut.
+    let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
     let named = |prefix: &'static str| {
         variables
             .iter()
@@ -223,7 +267,8 @@ impl SegmentStore for BucketStore {
             }
             let (path, content) = (self.path_of(name.as_str()), first.freeze());
             let bytes = content.len() as u64;
-            let put = self.bucket.put(&path, PutPayload::from_bytes(content)).await;
+            let content = PutPayload::from_bytes(content);
+            let put = repeated(|| self.bucket.put(&path, content.clone())).await;
             put.map_err(|why| self.failed(&format!("writing {name}"), &why))?;
             Ok(bytes)
         })
@@ -236,19 +281,23 @@ impl SegmentStore for BucketStore {
             if wanted == 0 {
                 return Ok(Bytes::new());
             }
-            let get = self.bucket.get_range(&path, range.clone()).await;
-            let bytes = self.answered(&format!("reading {name}"), get)?.ok_or_else(|| self.missing(name))?;
-            if bytes.len() as u64 != wanted {
-                return Err(StoreError::Short { location: self.location.clone(), name: name.clone(), end: range.end });
+            let short = || StoreError::Short { location: self.location.clone(), name: name.clone(), end: range.end };
+            let get = repeated(|| self.bucket.get_range(&path, range.clone())).await;
+            // Services refuse a range behind the end in different ways.
+            if let Err(object_store::Error::Generic { .. }) = &get
+                && self.length(name).await.is_ok_and(|length| length.is_some_and(|length| length < range.end))
+            {
+                return Err(short());
             }
-            Ok(bytes)
+            let bytes = self.answered(&format!("reading {name}"), get)?.ok_or_else(|| self.missing(name))?;
+            if bytes.len() as u64 == wanted { Ok(bytes) } else { Err(short()) }
         })
     }
 
     fn length<'a>(&'a self, name: &'a StoredName) -> BoxFuture<'a, Result<Option<u64>, StoreError>> {
         Box::pin(async move {
             let path = self.path_of(name.as_str());
-            let head = self.answered(&format!("looking for {name}"), self.bucket.head(&path).await)?;
+            let head = self.answered(&format!("looking for {name}"), repeated(|| self.bucket.head(&path)).await)?;
             Ok(head.map(|head| head.size))
         })
     }
@@ -261,19 +310,17 @@ impl SegmentStore for BucketStore {
         Box::pin(async move {
             let path = self.path_of(directory.trim_end_matches('/'));
             let behind = behind.map(|name| self.path_of(name.as_str()));
-            let objects = match &behind {
-                Some(behind) => self.bucket.list_with_offset(Some(&path), behind),
-                None => self.bucket.list(Some(&path)),
-            };
-            let listed = objects.try_collect::<Vec<_>>().await;
+            let listed = self.all_below(&path, behind).await;
             let found = self.answered(&format!("listing {directory}"), listed)?.unwrap_or_default();
             // Objects with other names are not ours.
-            let named = |object: object_store::ObjectMeta| {
+            let named = |object: ObjectMeta| {
                 let name = object.location.as_ref().strip_prefix(&self.prefix)?.to_owned();
                 Some(StoredObject { name: StoredName::new(name).ok()?, bytes: object.size })
             };
             let mut found: Vec<_> = found.into_iter().filter_map(named).collect();
             found.sort();
+            // Some services begin a page with the object that it should be behind.
+            found.dedup();
             Ok(found)
         })
     }
@@ -281,7 +328,8 @@ impl SegmentStore for BucketStore {
     fn delete<'a>(&'a self, name: &'a StoredName) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let path = self.path_of(name.as_str());
-            self.answered(&format!("deleting {name}"), self.bucket.delete(&path).await).map(drop)
+            let deleted = repeated(|| self.bucket.delete(&path)).await;
+            self.answered(&format!("deleting {name}"), deleted).map(drop)
         })
     }
 

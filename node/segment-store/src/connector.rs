@@ -3,11 +3,9 @@
 //! The client of a store may call the endpoint of the store and nothing else. The operator names it in the settings of
 //! the process, so it may be private and without TLS.
 
-use std::fmt;
-
 use assay_node_egress::{
-    EgressBody, EgressClient, EgressError, EgressOptions, EgressProgress, EgressPurpose, EgressRequest, EgressTimes,
-    EgressUrl, UrlError,
+    EgressBody, EgressClient, EgressError, EgressFailure, EgressOptions, EgressPurpose, EgressRequest, EgressResponse,
+    EgressUrl, StatusCode, UrlError,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -21,15 +19,17 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::CHUNK_BYTES_MAX;
+use crate::attempts::{PassingFailure, request_times};
 
 /// Chunks of a response that may wait for their reader.
 const WAITING_CHUNKS_MAX: usize = 4;
+/// Bytes of the body of an error that are shown.
+const SHOWN_BYTES_MAX: usize = 300;
 
 /// Creates connections of a store with one client.
 #[derive(Clone, Debug)]
 pub(crate) struct EgressConnector {
     pub client: EgressClient,
-    pub times: EgressTimes,
 }
 
 impl HttpConnector for EgressConnector {
@@ -43,20 +43,20 @@ impl HttpService for EgressConnector {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let url: EgressUrl = head
-            .uri
-            .to_string()
-            .parse()
-            .map_err(|why: UrlError| HttpError::new(HttpErrorKind::Unknown, CallFailure(why.to_string())))?;
+        let url: EgressUrl =
+            head.uri.to_string().parse().map_err(|why: UrlError| HttpError::new(HttpErrorKind::Unknown, why))?;
         let mut headers = head.headers;
         // The client of outbound calls sets these itself.
         headers.remove("host");
         headers.remove("content-length");
-        let request = EgressRequest { method: head.method, url, headers, body };
         let mut options = EgressOptions::new(EgressPurpose::Backups, Uuid::nil());
-        options.times = self.times;
+        options.times = request_times(body.len() as u64);
+        let request = EgressRequest { method: head.method, url, headers, body };
         options.response_bytes_max = (2 * CHUNK_BYTES_MAX) as u64;
         let response = self.client.send(&request, &options).await.map_err(failed)?;
+        if asks_for_repetition(response.status) {
+            return Err(unavailable(response).await);
+        }
         let mut answer = http::Response::new(body_of(response.body));
         *answer.status_mut() = response.status;
         *answer.headers_mut() = response.headers;
@@ -84,22 +84,29 @@ fn body_of(mut body: EgressBody) -> HttpResponseBody {
     HttpResponseBody::new(StreamBody::new(chunks.map(|chunk| chunk.map(http_body::Frame::data))))
 }
 
-fn failed(why: EgressError) -> HttpError {
-    let kind = match why.progress() {
-        EgressProgress::NothingSent => HttpErrorKind::Connect,
-        _ => HttpErrorKind::Timeout,
-    };
-    HttpError::new(kind, CallFailure(why.operator_reason().to_owned()))
+/// Returns whether the server could not answer now.
+fn asks_for_repetition(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
+        || [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT].contains(&status)
 }
 
-/// Reason why a call failed, for the operator.
-#[derive(Debug)]
-struct CallFailure(String);
+async fn unavailable(response: EgressResponse) -> HttpError {
+    let status = response.status;
+    let body = response.body.collect().await.unwrap_or_default();
+    let shown = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES_MAX)]);
+    passing(format!("status {status}: {}", shown.trim()))
+}
 
-impl fmt::Display for CallFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+fn failed(why: EgressError) -> HttpError {
+    let text = why.operator_reason().to_owned();
+    match why.failure() {
+        EgressFailure::Refused | EgressFailure::BodyLarge | EgressFailure::Redirects => {
+            HttpError::new(HttpErrorKind::Unknown, std::io::Error::other(text))
+        }
+        _ => passing(text),
     }
 }
 
-impl std::error::Error for CallFailure {}
+fn passing(why: String) -> HttpError {
+    HttpError::new(HttpErrorKind::Interrupted, PassingFailure(why))
+}

@@ -10,6 +10,7 @@
 //! An object appears whole or not at all. `put` returns once the store has made the object durable. An object is never
 //! changed, so a repeated `put` of the same name writes the same bytes.
 
+mod attempts;
 mod bucket;
 mod connector;
 mod directory;
@@ -25,7 +26,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
-pub use bucket::{BucketStore, REQUEST_ATTEMPTS_MAX};
+pub use attempts::OPERATION_ATTEMPTS_MAX;
+pub use bucket::BucketStore;
 pub use directory::DirectoryStore;
 pub use error::StoreError;
 pub use location::{BucketLocation, BucketService, LocationError, StoreLocation};

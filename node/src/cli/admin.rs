@@ -45,7 +45,8 @@ pub fn on_directory<T>(
 ) -> anyhow::Result<T> {
     let there = data_dir.join("FORMAT").exists();
     anyhow::ensure!(there, "{} is not a data directory: name it with --data-dir", data_dir.display());
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
+    // A command that has restored the directory logs already.
+    let _ = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).try_init();
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
         let config = ClusterConfig { data_dir: data_dir.to_owned(), ..ClusterConfig::default() };

@@ -8,16 +8,18 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use assay_cluster::ClusterConfig;
 use assay_node_backups::{
-    BackupConfig, BackupKey, BackupSettings, Inventory, Millis, Repository, now, prune, restorable, restore, time_text,
-    verify,
+    BackupConfig, BackupKey, BackupSettings, Inventory, Millis, Repository, RestoreTarget, now, prune, restorable,
+    restore, time_text, verify,
 };
-use assay_node_secrets::{MASTER_KEY_FILE, MASTER_KEY_VARIABLE, keep_secret_file};
+use assay_node_secrets::MASTER_KEY_VARIABLE;
+use assay_node_transfer::TransferRequest;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{SettingsArgs, output};
-use crate::admin_api::requests::{BackupReply, PROGRESS_INTERVAL, SocketRequest};
+use super::{SettingsArgs, output, transfer};
+use crate::admin_api::requests::{AdminCommand, BackupReply, PROGRESS_INTERVAL, SocketRequest};
 use crate::admin_api::socket;
 use crate::config::Config;
 
@@ -34,7 +36,7 @@ pub struct BackupArgs {
 
 /// Location and key of a backup. Settings and the environment name them as well.
 #[derive(Debug, Default, Args)]
-struct StoreArgs {
+pub(super) struct StoreArgs {
     /// Directory or bucket of the backup, such as /backups or s3://bucket/prefix; also backup.location
     #[arg(long, value_name = "LOCATION", global = true)]
     location: Option<String>,
@@ -88,6 +90,12 @@ pub enum BackupCommand {
         /// Time to restore, such as 2026-11-30T12:00:00Z [default: the newest one]
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
+        /// Restore one organization alone, as a file for `assay admin import-organization`
+        #[arg(long, value_name = "NAME", requires = "to")]
+        organization: Option<String>,
+        /// New file for --organization. Everything is restored beside it meanwhile, and removed afterwards
+        #[arg(long, value_name = "FILE", requires = "organization")]
+        to: Option<PathBuf>,
     },
 }
 
@@ -105,24 +113,36 @@ pub fn run(args: BackupArgs) -> anyhow::Result<()> {
     let settings = store.settings(&config)?;
     let repository = settings.open()?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+    if let BackupCommand::Restore { at, organization: Some(name), to: Some(to) } = command {
+        return restore_organization(&repository, runtime, at.as_deref(), (name, to));
+    }
     runtime.block_on(async {
         match command {
             BackupCommand::Key { .. } | BackupCommand::Create => Ok(()),
             BackupCommand::List { json } => list(&repository, json).await,
             BackupCommand::Verify { quick } => verify_all(&repository, !quick).await,
             BackupCommand::Prune { keep_days } => prune_now(&repository, &settings, keep_days).await,
-            BackupCommand::Restore { at } => restore_to(&repository, &config, at.as_deref()).await,
+            BackupCommand::Restore { at, .. } => restore_to(&repository, &config, at.as_deref()).await,
         }
     })
 }
 
 impl StoreArgs {
-    fn config(&self) -> anyhow::Result<Config> {
+    pub(super) fn of_drill(
+        location: Option<String>,
+        key_file: Option<PathBuf>,
+        config: Option<PathBuf>,
+        settings: Vec<String>,
+    ) -> StoreArgs {
+        StoreArgs { location, key_file, config, data_dir: None, settings }
+    }
+
+    pub(super) fn config(&self) -> anyhow::Result<Config> {
         let (config, data_dir, settings) = (self.config.clone(), self.data_dir.clone(), self.settings.clone());
         Ok(SettingsArgs { config, data_dir, settings, ..SettingsArgs::default() }.load()?)
     }
 
-    fn settings(self, config: &Config) -> anyhow::Result<BackupSettings> {
+    pub(super) fn settings(self, config: &Config) -> anyhow::Result<BackupSettings> {
         let named = BackupConfig {
             location: self.location.or_else(|| config.backup.location.clone()),
             key_file: self.key_file.or_else(|| config.backup.key_file.clone()),
@@ -190,16 +210,16 @@ async fn list(repository: &Repository, as_json: bool) -> anyhow::Result<()> {
 }
 
 /// Printer of progress, at most one line in some seconds.
-struct ProgressLines {
+pub(super) struct ProgressLines {
     last: Instant,
 }
 
 impl ProgressLines {
-    fn start() -> ProgressLines {
+    pub(super) fn start() -> ProgressLines {
         ProgressLines { last: Instant::now() }
     }
 
-    fn say(&mut self, text: impl FnOnce() -> String) {
+    pub(super) fn say(&mut self, text: impl FnOnce() -> String) {
         if self.last.elapsed() >= PROGRESS_INTERVAL {
             self.last = Instant::now();
             output::note(format_args!("{}", text()));
@@ -229,6 +249,7 @@ async fn verify_all(repository: &Repository, reads_content: bool) -> anyhow::Res
 }
 
 async fn prune_now(repository: &Repository, settings: &BackupSettings, keep_days: Option<u64>) -> anyhow::Result<()> {
+    ensure!(keep_days != Some(0), "--keep-days is 0; the last day always stays restorable");
     let days = keep_days.map(|days| days.saturating_mul(DAY_MILLIS));
     let keep = days.unwrap_or_else(|| u64::try_from(settings.keep.as_millis()).unwrap_or(u64::MAX));
     let pruned = prune(repository, Millis(now().0.saturating_sub(keep))).await?;
@@ -240,12 +261,20 @@ async fn restore_to(repository: &Repository, config: &Config, at: Option<&str>) 
     let node = config.node()?;
     let began = Instant::now();
     let mut lines = ProgressLines { last: Instant::now() - PROGRESS_INTERVAL };
-    let restored = restore(repository, &node, wanted, |progress| {
+    let is_key_given = config.secrets.master_key_file.is_some() || std::env::var_os(MASTER_KEY_VARIABLE).is_some();
+    let target = RestoreTarget { node: &node, keeps_master_keys: !is_key_given, at: wanted };
+    let restored = restore(repository, target, |progress| {
         let (done, all, megabytes) = (progress.groups_done, progress.groups, progress.bytes / 1_000_000);
         lines.say(|| format!("{done} of {all} groups, {megabytes} MB"));
     })
     .await?;
-    let key = keep_master_key(repository, config).await?;
+    let key = match restored.master_key_files.split_first() {
+        Some((current, old)) => json!({"file": current, "secrets.old_master_key_files": old}),
+        None if is_key_given => {
+            json!("not written: the settings name a master key, which has to be that of the old cluster")
+        }
+        None => json!("none is in the backup"),
+    };
     let seconds = (began.elapsed().as_secs_f64() * 10.0).round() / 10.0;
     output::json(&json!({
         "restored": time_text(restored.at),
@@ -259,22 +288,31 @@ async fn restore_to(repository: &Repository, config: &Config, at: Option<&str>) 
     }))
 }
 
-/// Writes the master key of the cluster into the restored directory, unless the operator gives it to the node.
-async fn keep_master_key(repository: &Repository, config: &Config) -> anyhow::Result<Value> {
-    if config.secrets.master_key_file.is_some() || std::env::var_os(MASTER_KEY_VARIABLE).is_some() {
-        return Ok(json!("not written: the settings name a master key, which has to be that of the old cluster"));
-    }
-    let keys = repository.master_keys().await?;
-    let Some((current, old)) = keys.split_first() else { return Ok(json!("none is in the backup")) };
-    let file = config.store.data_dir.join(MASTER_KEY_FILE);
-    keep_secret_file(&file, current)?;
-    let mut old_files = Vec::new();
-    for (number, key) in old.iter().enumerate() {
-        let file = config.store.data_dir.join(format!("{MASTER_KEY_FILE}.old-{}", number + 1));
-        keep_secret_file(&file, key)?;
-        old_files.push(file);
-    }
-    Ok(json!({"file": file, "secrets.old_master_key_files": old_files}))
+/// Restores into scratch space beside a file, and exports one organization to the file.
+fn restore_organization(
+    repository: &Repository,
+    runtime: tokio::runtime::Runtime,
+    at: Option<&str>,
+    (name, to): (String, PathBuf),
+) -> anyhow::Result<()> {
+    let wanted = at.map(parse_time).transpose()?;
+    ensure!(!to.exists(), "{} exists: name a new file", to.display());
+    let beside = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let scratch = tempfile::Builder::new().prefix(".assay-restore-").tempdir_in(beside);
+    let scratch = scratch.with_context(|| format!("no scratch space in {}", beside.display()))?;
+    let node = ClusterConfig { data_dir: scratch.path().join("restored"), ..ClusterConfig::default() };
+    let target = RestoreTarget { node: &node, keeps_master_keys: false, at: wanted };
+    let mut lines = ProgressLines::start();
+    let restored = runtime.block_on(restore(repository, target, |progress| {
+        let (done, all, megabytes) = (progress.groups_done, progress.groups, progress.bytes / 1_000_000);
+        lines.say(|| format!("{done} of {all} groups, {megabytes} MB"));
+    }))?;
+    drop(runtime);
+    output::note(format_args!("{} is restored; exporting the organization {name}", time_text(restored.at)));
+    let request = TransferRequest::Export { organization: name.clone() };
+    let exported = transfer::run(&node.data_dir, AdminCommand::ExportOrganization { name, to }, request);
+    scratch.close().context("the scratch space stays")?;
+    exported
 }
 
 /// Parses a time in RFC 3339.

@@ -6,6 +6,7 @@
 //! (`corpus/*.json`), described in `corpus`.
 
 pub mod agent_data;
+pub mod backup;
 pub mod case;
 pub mod corpus;
 pub mod dev;

@@ -174,6 +174,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "assay-node-transfer",
         &["assay-node-auth", "assay-node-files", "assay-node-objects", "assay-node-records", "assay-storage-model"],
     ),
+    ("assay-node-restore-drill", &["assay-cluster", "assay-node-auth", "assay-node-egress", "assay-storage-model"]),
     (
         "assay-node-retention",
         &["assay-cluster", "assay-node-objects", "assay-node-query", "assay-node-records", "assay-storage-model"],

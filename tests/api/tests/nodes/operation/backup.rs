@@ -1,66 +1,18 @@
 //! Backup of a cluster to a directory: everything is lost, and the state of a second and the newest one are restored.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use assay_test_api::backup::{Backup, create, next_second, text};
 use assay_test_api::dev::Dev;
-use assay_test_api::process::{Ran, run};
+use assay_test_api::process::run;
 use assay_test_api::rows::{Rows, call, knock};
 use assay_test_api::server::{Options, Server};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const OBJECTS: usize = 6;
 /// Size of a row that is stored as a large write, beside the log.
 const LARGE_BYTES: usize = 1 << 20;
-
-struct Backup {
-    store: PathBuf,
-    key: PathBuf,
-}
-
-impl Backup {
-    fn create(dir: &Path) -> Result<Backup> {
-        let backup = Backup { store: dir.join("store"), key: dir.join("backup.key") };
-        let made = run(&["backup", "key", text(&backup.key)?], &[], "")?;
-        ensure!(made.success, "{}", made.errors);
-        let again = run(&["backup", "key", text(&backup.key)?], &[], "")?;
-        ensure!(!again.success && again.errors.contains("never replaced"), "{}", again.errors);
-        Ok(backup)
-    }
-
-    fn environment(&self) -> Result<[(&str, &str); 2]> {
-        Ok([("ASSAY_BACKUP_LOCATION", text(&self.store)?), ("ASSAY_BACKUP_KEY_FILE", text(&self.key)?)])
-    }
-
-    /// Runs a command on the store.
-    fn run(&self, words: &[&str]) -> Result<Ran> {
-        let store = ["--location", text(&self.store)?, "--key-file", text(&self.key)?];
-        run(&[&["backup"], words, &store].concat(), &[], "")
-    }
-
-    fn restore(&self, dir: &Path, at: Option<&str>) -> Result<Value> {
-        let mut words = vec!["restore", "--data-dir", text(dir)?];
-        words.extend(at.into_iter().flat_map(|at| ["--at", at]));
-        let done = self.run(&words)?;
-        ensure!(done.success, "{}", done.errors);
-        done.json()
-    }
-}
-
-fn text(path: &Path) -> Result<&str> {
-    path.to_str().context("a path that is text")
-}
-
-/// Waits for the beginning of the next second, and returns it in UTC.
-fn next_second() -> Result<String> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    let second = now.as_secs() + 1;
-    std::thread::sleep(Duration::from_secs(second).saturating_sub(now) + Duration::from_millis(5));
-    let said = Command::new("date").args(["--utc", "--date", &format!("@{second}"), "+%FT%T.000Z"]).output()?;
-    Ok(String::from_utf8(said.stdout)?.trim().to_owned())
-}
 
 fn large_row(project: &str, url: &str, id: &str) -> Result<()> {
     let body = json!({"events": [{"id": id, "input": "x".repeat(LARGE_BYTES)}]});
@@ -101,9 +53,8 @@ fn write(dev: &Dev, data: &Path) -> Result<WrittenRows> {
         rows.write(url, &format!("round-{round}"))?;
     }
     let node = data.join("node-2");
-    let made = run(&["backup", "create", "--data-dir", text(&node)?], &[], "")?;
-    ensure!(made.success, "{}", made.errors);
-    ensure!(made.json()?["backup"].is_string(), "{}", made.out);
+    let made = create(&node)?;
+    ensure!(made["backup"].is_string(), "{made}");
     for (round, url) in dev.urls.iter().enumerate() {
         rows.write(url, &format!("behind-{round}"))?;
         large_row(&project, url, &format!("early-{round}"))?;
@@ -114,8 +65,7 @@ fn write(dev: &Dev, data: &Path) -> Result<WrittenRows> {
         rows.write(url, &format!("late-{round}"))?;
         large_row(&project, url, &format!("late-{round}"))?;
     }
-    let made = run(&["backup", "create", "--data-dir", text(&node)?], &[], "")?;
-    ensure!(made.success, "{}", made.errors);
+    create(&node)?;
     let status = run(&["cluster", "status", "--json", "--data-dir", text(&node)?], &[], "")?.json()?;
     let cluster = status["cluster"].as_str().unwrap_or_default().to_owned();
     Ok(WrittenRows { early, all: rows, project, second, cluster })
@@ -152,7 +102,9 @@ fn restored(backup: &Backup, dir: &Path, written: &WrittenRows) -> Result<()> {
 }
 
 fn refusals(backup: &Backup, dir: &Path) -> Result<()> {
-    let other = Backup { store: backup.store.clone(), key: dir.join("other.key") };
+    let again = run(&["backup", "key", text(&backup.key)?], &[], "")?;
+    ensure!(!again.success && again.errors.contains("never replaced"), "{}", again.errors);
+    let other = Backup { key: dir.join("other.key"), ..backup.clone() };
     ensure!(run(&["backup", "key", text(&other.key)?], &[], "")?.success, "a key");
     let said = other.run(&["list"])?;
     ensure!(!said.success && said.errors.contains("encrypted with the key"), "{}", said.errors);
@@ -168,8 +120,9 @@ fn refusals(backup: &Backup, dir: &Path) -> Result<()> {
 fn a_lost_cluster_is_restored_at_a_second_and_at_its_end() {
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().join("data");
-    let backup = Backup::create(dir.path()).unwrap_or_else(|error| panic!("{error:#}"));
+    let backup = Backup::in_directory(dir.path()).unwrap_or_else(|error| panic!("{error:#}"));
     let environment = backup.environment().expect("texts");
+    let environment: Vec<_> = environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let dev = Dev::start_with(&data, &environment).unwrap_or_else(|error| panic!("{error:#}"));
     let written = write(&dev, &data);
     let written = written.unwrap_or_else(|error| panic!("{error:#}\nthe nodes said:\n{}", dev.log()));

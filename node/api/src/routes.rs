@@ -18,7 +18,7 @@ use assay_node_http::web::{self, Data, HttpRequest, HttpResponse, Method, Servic
 use assay_node_identity::CONSOLE_CALLBACK;
 use assay_node_mcp_http::{self as mcp, MCP_PATH, METADATA_PATH};
 use assay_node_online_scoring_executor::operations as online_scoring;
-use assay_node_query_http::{btql, downloads, jobs, parsing};
+use assay_node_query_http::{btql, downloads, jobs, parsing, running};
 use assay_node_records::{Api, Changes, Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
 
@@ -100,6 +100,8 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/btql/async").route(post().to(jobs::make)));
     config.service(at("/btql/async/{id}").route(get().to(jobs::status)));
     config.service(at("/btql/async/{id}/result").route(get().to(jobs::result)));
+    config.service(at("/v1/query/running").route(get().to(running::list)));
+    config.service(at("/v1/query/{id}/cancel").route(post().to(running::cancel)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
     console_of(config);
     invocations_of(config);

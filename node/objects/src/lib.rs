@@ -295,7 +295,14 @@ impl Objects {
     /// reservations until the deadline, and only then fails as busy.
     ///
     /// Dropping the future while it waits leaves the queue, and nothing is written.
-    pub async fn write(&self, mut writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
+    pub async fn write(&self, writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
+        let began = Instant::now();
+        let written = self.write_all(writes, patience).await?;
+        self.shared.registry.meters.acknowledged(began.elapsed());
+        Ok(written)
+    }
+
+    async fn write_all(&self, mut writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
         let registry = &self.shared.registry;
         let org = writes.first().map(|write| write.object.org);
         let gone = writes.iter().find(|write| is_gone(registry, &write.object));
@@ -405,6 +412,11 @@ impl Objects {
         self.shared.registry.counts()
     }
 
+    /// Returns the metrics of writes in the text format of Prometheus.
+    pub fn metrics_text(&self) -> String {
+        self.shared.registry.meters.text()
+    }
+
     /// Refuses new writes, waits for the outcomes of reserved writes, and stops the threads.
     pub async fn shutdown(&self) {
         self.shared.registry.close();
@@ -427,7 +439,9 @@ impl Objects {
         let WriteError::NotWritten { why: NotWritten::Busy(why), .. } = error else { return error };
         let registry = &self.shared.registry;
         Counters::add(&registry.counters.busy, 1);
-        registry.refusals.note(setting_of(&why), org.map_or(Uuid::nil(), |org| org.0));
+        let org = org.map_or(Uuid::nil(), |org| org.0);
+        registry.meters.refused(org);
+        registry.refusals.note(setting_of(&why), org);
         WriteError::NotWritten { why: NotWritten::Busy(why), retry_after: registry.retry_after() }
     }
 }

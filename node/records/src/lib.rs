@@ -57,6 +57,7 @@ pub use catalog::Catalog;
 pub use delete::Swept;
 pub use environments::Pinned;
 pub use error::RecordsError;
+pub use credentials::is_owner;
 pub use list::{IDS_MAX, ListRequest};
 pub use model_providers::ModelProvider;
 pub use prompts::{Definition, PromptPlace};

@@ -1,0 +1,81 @@
+//! Meters of writes for the metrics of a node.
+
+use std::time::Duration;
+
+use assay_node_metrics::{DurationHistogram, OrganizationCounters, family_head};
+use uuid::Uuid;
+
+const SECONDS: &str = "assay_write_seconds";
+const INGEST: [(&str, &str); 2] = [
+    ("assay_organization_rows_total", "Rows written to the shards that this node leads, by organization."),
+    ("assay_organization_bytes_total", "Bytes of those rows before compression, by organization."),
+];
+const REFUSED: [(&str, &str); 1] =
+    [("assay_organization_writes_refused_total", "Writes that waited for a reservation in vain, by organization.")];
+
+/// Meters of writes.
+#[derive(Debug)]
+pub(crate) struct WriteMeters {
+    seconds: DurationHistogram,
+    ingest: OrganizationCounters<{ INGEST.len() }>,
+    refused: OrganizationCounters<{ REFUSED.len() }>,
+}
+
+impl Default for WriteMeters {
+    fn default() -> WriteMeters {
+        WriteMeters {
+            seconds: DurationHistogram::default(),
+            ingest: OrganizationCounters::new(INGEST),
+            refused: OrganizationCounters::new(REFUSED),
+        }
+    }
+}
+
+impl WriteMeters {
+    /// Notes a request whose writes were acknowledged.
+    pub fn acknowledged(&self, took: Duration) {
+        self.seconds.observe(took);
+    }
+
+    /// Counts rows that were written on this node.
+    pub fn written(&self, organization: Uuid, rows: usize, bytes: usize) {
+        self.ingest.add(organization, [rows as u64, bytes as u64]);
+    }
+
+    pub fn refused(&self, organization: Uuid) {
+        self.refused.add(organization, [1]);
+    }
+
+    /// Returns the metrics in the text format of Prometheus.
+    pub fn text(&self) -> String {
+        let mut text = family_head(SECONDS, "Time from the request to the acknowledgement of its writes.", "histogram");
+        self.seconds.write(&mut text, SECONDS, "");
+        text.push_str(&self.ingest.text());
+        text.push_str(&self.refused.text());
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_counted_by_organization_and_timed() {
+        let (meters, organization) = (WriteMeters::default(), Uuid::from_u128(7));
+        meters.acknowledged(Duration::from_millis(4));
+        meters.written(organization, 3, 100);
+        meters.written(organization, 2, 50);
+        meters.refused(organization);
+        let text = meters.text();
+        for line in [
+            "assay_write_seconds_bucket{le=\"0.005\"} 1".to_owned(),
+            "assay_write_seconds_count 1".to_owned(),
+            format!("assay_organization_rows_total{{organization=\"{organization}\"}} 5"),
+            format!("assay_organization_bytes_total{{organization=\"{organization}\"}} 150"),
+            format!("assay_organization_writes_refused_total{{organization=\"{organization}\"}} 1"),
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+    }
+}

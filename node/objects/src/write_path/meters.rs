@@ -6,28 +6,23 @@ use assay_node_metrics::{DurationHistogram, OrganizationCounters, family_head};
 use uuid::Uuid;
 
 const SECONDS: &str = "assay_write_seconds";
-const INGEST: [(&str, &str); 2] = [
+const BY_ORGANIZATION: [(&str, &str); 3] = [
     ("assay_organization_rows_total", "Rows written to the shards that this node leads, by organization."),
     ("assay_organization_bytes_total", "Bytes of those rows before compression, by organization."),
+    ("assay_organization_writes_refused_total", "Writes that waited for a reservation in vain, by organization."),
 ];
-const REFUSED: [(&str, &str); 1] =
-    [("assay_organization_writes_refused_total", "Writes that waited for a reservation in vain, by organization.")];
 
 /// Meters of writes.
 #[derive(Debug)]
 pub(crate) struct WriteMeters {
     seconds: DurationHistogram,
-    ingest: OrganizationCounters<{ INGEST.len() }>,
-    refused: OrganizationCounters<{ REFUSED.len() }>,
+    organizations: OrganizationCounters<{ BY_ORGANIZATION.len() }>,
 }
 
 impl Default for WriteMeters {
     fn default() -> WriteMeters {
-        WriteMeters {
-            seconds: DurationHistogram::default(),
-            ingest: OrganizationCounters::new(INGEST),
-            refused: OrganizationCounters::new(REFUSED),
-        }
+        let organizations = OrganizationCounters::new(BY_ORGANIZATION);
+        WriteMeters { seconds: DurationHistogram::default(), organizations }
     }
 }
 
@@ -39,19 +34,18 @@ impl WriteMeters {
 
     /// Counts rows that were written on this node.
     pub fn written(&self, organization: Uuid, rows: usize, bytes: usize) {
-        self.ingest.add(organization, [rows as u64, bytes as u64]);
+        self.organizations.add(organization, [rows as u64, bytes as u64, 0]);
     }
 
     pub fn refused(&self, organization: Uuid) {
-        self.refused.add(organization, [1]);
+        self.organizations.add(organization, [0, 0, 1]);
     }
 
     /// Returns the metrics in the text format of Prometheus.
     pub fn text(&self) -> String {
         let mut text = family_head(SECONDS, "Time from the request to the acknowledgement of its writes.", "histogram");
         self.seconds.write(&mut text, SECONDS, "");
-        text.push_str(&self.ingest.text());
-        text.push_str(&self.refused.text());
+        text.push_str(&self.organizations.text());
         text
     }
 }

@@ -8,8 +8,7 @@ use assay_node_http::openapi::{Operation, maybe_version, reference, some_text, t
 
 const QUERIES: &str = "Queries";
 /// Refusals of queries beside those of every operation.
-const REFUSED: [ErrorKind; 4] =
-    [ErrorKind::Conflict, ErrorKind::Past, ErrorKind::TooLate, ErrorKind::NotImplemented];
+const REFUSED: [ErrorKind; 4] = [ErrorKind::Conflict, ErrorKind::Past, ErrorKind::TooLate, ErrorKind::NotImplemented];
 
 /// Describes queries.
 pub fn operations() -> Vec<Operation> {
@@ -73,12 +72,9 @@ pub fn operations() -> Vec<Operation> {
 
 fn running() -> Value {
     let count = json!({"type": "integer", "minimum": 0});
-    let names = [
-        "id", "user_id", "kind", "phase", "query", "objects", "started", "seconds", "rows_scanned", "memory_bytes",
-        "is_cancelled",
-    ];
+    let required = "id user_id kind phase query objects started seconds rows_scanned memory_bytes is_cancelled";
     json!({
-        "type": "object", "required": names,
+        "type": "object", "required": required.split(' ').collect::<Vec<_>>(),
         "properties": {
             "id": uuid(), "user_id": uuid(), "query": text(), "objects": {"type": "array", "items": text()},
             "kind": {"type": "string", "enum": ["direct", "internal", "job"]},

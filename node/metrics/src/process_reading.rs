@@ -62,12 +62,7 @@ impl ProcessReading {
             ("process_resident_memory_bytes", "gauge", "Physical memory of the process.", whole(self.resident_bytes)),
             ("process_threads", "gauge", "Threads of the process.", whole(self.threads)),
             ("process_cpu_seconds_total", "counter", "Processor time of the process.", self.cpu_seconds),
-            (
-                "process_start_time_seconds",
-                "gauge",
-                "Start of the process, in seconds since 1970.",
-                self.start_seconds,
-            ),
+            ("process_start_time_seconds", "gauge", "Start of the process, in seconds since 1970.", self.start_seconds),
             ("process_open_fds", "gauge", "Open files of the process.", whole(self.open_files)),
             ("process_max_fds", "gauge", "Upper bound of the open files of the process.", whole(self.open_files_max)),
         ];

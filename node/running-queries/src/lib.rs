@@ -16,7 +16,7 @@ mod slow_queries;
 pub use progress::{QueryPhase, QueryProgress, QueryUsage};
 pub use query_counts::{QueryEnding, QueryMeters};
 pub use registry::{
-    QueryDescription, QueryKind, QueryOwner, QueryTicket, RUNNING_ANSWERED_MAX, RUNNING_LISTED_MAX,
-    RunningQueries, RunningQuery, RunningQuestion,
+    QueryDescription, QueryKind, QueryOwner, QueryTicket, RUNNING_ANSWERED_MAX, RUNNING_LISTED_MAX, RunningQueries,
+    RunningQuery, RunningQuestion,
 };
 pub use slow_queries::SlowThreshold;

@@ -4,7 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Functions and aggregations that our boards and rules use.
 const FUNCTIONS: [&str; 12] = [
-    "rate", "increase", "sum", "max", "min", "avg", "count", "histogram_quantile", "time", "clamp_min", "absent",
+    "rate",
+    "increase",
+    "sum",
+    "max",
+    "min",
+    "avg",
+    "count",
+    "histogram_quantile",
+    "time",
+    "clamp_min",
+    "absent",
     "changes",
 ];
 /// Words that precede a list of labels.
@@ -166,7 +176,8 @@ impl<'e> Reader<'e> {
     fn selector(&mut self, metric: &str) -> Result<(), String> {
         let labels = self.used.metrics.entry(metric.to_owned()).or_default();
         if let Some(inside) = self.rest.strip_prefix('{') {
-            let (matchers, rest) = inside.split_once('}').ok_or_else(|| format!("`{}`: a selector has no end", self.whole))?;
+            let (matchers, rest) =
+                inside.split_once('}').ok_or_else(|| format!("`{}`: a selector has no end", self.whole))?;
             for matcher in matchers.split(',') {
                 let at = matcher.find(['=', '!']).ok_or_else(|| format!("`{matcher}` is no matcher"))?;
                 let (label, value) = matcher.split_at(at);
@@ -178,7 +189,8 @@ impl<'e> Reader<'e> {
             self.rest = rest;
         }
         if let Some(inside) = self.rest.strip_prefix('[') {
-            let (range, rest) = inside.split_once(']').ok_or_else(|| format!("`{}`: a range has no end", self.whole))?;
+            let (range, rest) =
+                inside.split_once(']').ok_or_else(|| format!("`{}`: a range has no end", self.whole))?;
             let is_variable = range.starts_with("$__");
             if !is_variable && !range.starts_with(|letter: char| letter.is_ascii_digit()) {
                 return Err(format!("`{range}` is no range of time"));

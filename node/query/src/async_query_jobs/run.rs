@@ -196,8 +196,9 @@ impl AsyncJobs {
         let who = Holder::new(record.owner.org.0, record.owner.user);
         let owner = QueryOwner { organization: record.owner.org.0, user: record.owner.user };
         let origin = (owner, QueryKind::Job);
-        let mut answer = QueryAnswer::of(&self.context, (who, origin), asked, &record.owner.homes, record.after(), left)
-            .masked(&record.owner.homes, &record.owner.masks);
+        let mut answer =
+            QueryAnswer::of(&self.context, (who, origin), asked, &record.owner.homes, record.after(), left)
+                .masked(&record.owner.homes, &record.owner.masks);
         answer.asker = self.context.job_asker.get().cloned().unwrap_or_default();
         answer.versions = record.versions.iter().copied().collect();
         let file = self.directory.new_rows(name)?;

@@ -184,7 +184,8 @@ fn names_are_those_of_the_nodes(exposed: &Exposed) -> Result<()> {
 fn long_rows(url: &str, project: &str) -> Result<()> {
     for first in (0..LONG_ROWS).step_by(ROWS_AT_ONCE) {
         let row = |number: usize| {
-            let (input, output) = (format!("a{}", "xy".repeat(LONG_TEXT / 2)), format!("b{}", "yz".repeat(LONG_TEXT / 2)));
+            let (input, output) =
+                (format!("a{}", "xy".repeat(LONG_TEXT / 2)), format!("b{}", "yz".repeat(LONG_TEXT / 2)));
             json!({"id": format!("long-{number}"), "input": input, "output": output})
         };
         let events: Vec<Value> = (first..first + ROWS_AT_ONCE).map(row).collect();

@@ -21,6 +21,7 @@ use assay_cluster::Cluster;
 use assay_node_auth::Asker;
 use assay_node_limits::memory_share;
 use assay_node_online_scoring::ControlSender;
+use assay_node_usage::UsageMeter;
 use assay_storage_model::command::{Command, Outcome, RequestId};
 use assay_storage_model::event::SentItem;
 use assay_storage_model::{NotWritten, ObjectKey, OrgId, WriteOutcome, Xact};
@@ -297,8 +298,12 @@ impl Objects {
     /// Dropping the future while it waits leaves the queue, and nothing is written.
     pub async fn write(&self, writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
         let began = Instant::now();
+        let organization = writes.first().map_or(Uuid::nil(), |write| write.object.org.0);
+        let bytes = writes.iter().flat_map(|write| &write.rows).map(|row| row.bytes_about() as u64).sum();
         let written = self.write_all(writes, patience).await?;
-        self.shared.registry.meters.acknowledged(began.elapsed());
+        let rows = written.iter().filter(|one| !one.duplicate).map(|one| one.row_ids.len() as u64).sum();
+        let who = (organization, patience.credential);
+        self.shared.registry.meters.acknowledged(began.elapsed(), who, (rows, bytes));
         Ok(written)
     }
 
@@ -410,6 +415,12 @@ impl Objects {
 
     pub fn counts(&self) -> ObjectCounts {
         self.shared.registry.counts()
+    }
+
+    /// Counts the rows of later writes as usage of their credentials.
+    pub fn count_usage(&self, usage: Arc<UsageMeter>) {
+        // The program sets it once at its start.
+        drop(self.shared.registry.meters.usage.set(usage));
     }
 
     /// Returns the metrics of writes in the text format of Prometheus.

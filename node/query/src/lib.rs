@@ -325,7 +325,7 @@ impl QueryAnswer {
         };
         let (left, seed) = (asked.limit, seed(&asked));
         let progress = Progress { after, end: None, left, bytes: 0, ended: false };
-        let tracker = QueryTracker::begin(context, origin, &asked, objects);
+        let tracker = QueryTracker::begin(context, who.credential, origin, &asked, objects);
         QueryAnswer {
             context: Arc::clone(context),
             asker: Bytes::new(),

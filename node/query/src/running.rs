@@ -1,6 +1,6 @@
 //! Running queries: the tracker of each one, and their list and cancels over all nodes.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use assay_cluster::{NoAnswer, Service};
@@ -8,6 +8,7 @@ use assay_node_running_queries::{
     QueryDescription, QueryEnding, QueryKind, QueryMeters, QueryOwner, QueryProgress, QueryTicket, RunningQueries,
     RunningQuery, RunningQuestion, SlowThreshold,
 };
+use assay_node_usage::{UsageAmounts, UsageMeter};
 use assay_storage_model::NodeId;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -31,12 +32,19 @@ pub(crate) struct RunningState {
     pub registry: RunningQueries,
     pub meters: QueryMeters,
     slow: SlowThreshold,
+    /// Usage by credential, once the program has opened it.
+    usage: OnceLock<Arc<UsageMeter>>,
 }
 
 impl RunningState {
     pub fn new(slow_seconds: u64) -> RunningState {
         let slow = SlowThreshold::of_seconds(slow_seconds);
-        RunningState { registry: RunningQueries::default(), meters: QueryMeters::default(), slow }
+        RunningState {
+            registry: RunningQueries::default(),
+            meters: QueryMeters::default(),
+            slow,
+            usage: OnceLock::new(),
+        }
     }
 }
 
@@ -46,6 +54,7 @@ pub(crate) struct QueryTracker {
     context: Arc<QueryContext>,
     ticket: QueryTicket,
     owner: QueryOwner,
+    credential: Uuid,
     kind: QueryKind,
     text: Arc<str>,
     objects: String,
@@ -58,6 +67,7 @@ pub(crate) struct QueryTracker {
 impl QueryTracker {
     pub fn begin(
         context: &Arc<QueryContext>,
+        credential: Uuid,
         (owner, kind): (QueryOwner, QueryKind),
         asked: &Bounded,
         objects: &[Home],
@@ -69,7 +79,8 @@ impl QueryTracker {
         let description = QueryDescription { owner, kind, objects, text: Arc::clone(&text), started };
         let ticket = context.running.registry.begin(id, description);
         let context = Arc::clone(context);
-        QueryTracker { context, ticket, owner, kind, text, objects: logged, took: Duration::ZERO, ending: None }
+        let took = Duration::ZERO;
+        QueryTracker { context, ticket, owner, credential, kind, text, objects: logged, took, ending: None }
     }
 
     pub fn progress(&self) -> &Arc<QueryProgress> {
@@ -98,6 +109,10 @@ impl Drop for QueryTracker {
         let running = &self.context.running;
         let ending = self.ending.unwrap_or(QueryEnding::Abandoned);
         running.meters.ended(self.kind, self.owner.organization, ending, self.took);
+        if let Some(usage) = running.usage.get().filter(|_| self.kind != QueryKind::Internal) {
+            let amounts = UsageAmounts { queries: 1, ..UsageAmounts::default() };
+            usage.count(self.owner.organization, self.credential, amounts);
+        }
         if !running.slow.is_slow(self.took) {
             return;
         }
@@ -173,6 +188,12 @@ impl Queries {
         let body = Bytes::from(serde_json::to_vec(question).expect("plain data encodes"));
         let answer = self.context.cluster.ask(node, RUNNING, body, ANSWER_WITHIN).await.ok()?;
         serde_json::from_slice(&answer).ok()
+    }
+
+    /// Counts later queries as usage of their credentials.
+    pub fn count_usage(&self, usage: Arc<UsageMeter>) {
+        // The program sets it once at its start.
+        drop(self.context.running.usage.set(usage));
     }
 
     /// Returns the metrics of queries in the text format of Prometheus.

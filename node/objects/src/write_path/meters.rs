@@ -1,8 +1,10 @@
 //! Meters of writes for the metrics of a node.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use assay_node_metrics::{DurationHistogram, OrganizationCounters, family_head};
+use assay_node_usage::{UsageAmounts, UsageMeter};
 use uuid::Uuid;
 
 const SECONDS: &str = "assay_write_seconds";
@@ -17,19 +19,24 @@ const BY_ORGANIZATION: [(&str, &str); 3] = [
 pub(crate) struct WriteMeters {
     seconds: DurationHistogram,
     organizations: OrganizationCounters<{ BY_ORGANIZATION.len() }>,
+    /// Usage by credential, once the program has opened it.
+    pub usage: OnceLock<Arc<UsageMeter>>,
 }
 
 impl Default for WriteMeters {
     fn default() -> WriteMeters {
         let organizations = OrganizationCounters::new(BY_ORGANIZATION);
-        WriteMeters { seconds: DurationHistogram::default(), organizations }
+        WriteMeters { seconds: DurationHistogram::default(), organizations, usage: OnceLock::new() }
     }
 }
 
 impl WriteMeters {
-    /// Notes a request whose writes were acknowledged.
-    pub fn acknowledged(&self, took: Duration) {
+    /// Notes a request whose writes were acknowledged, with its rows and their bytes.
+    pub fn acknowledged(&self, took: Duration, (organization, credential): (Uuid, Uuid), (rows, bytes): (u64, u64)) {
         self.seconds.observe(took);
+        if let Some(usage) = self.usage.get() {
+            usage.count(organization, credential, UsageAmounts { rows, bytes, ..UsageAmounts::default() });
+        }
     }
 
     /// Counts rows that were written on this node.
@@ -57,7 +64,7 @@ mod tests {
     #[test]
     fn writes_are_counted_by_organization_and_timed() {
         let (meters, organization) = (WriteMeters::default(), Uuid::from_u128(7));
-        meters.acknowledged(Duration::from_millis(4));
+        meters.acknowledged(Duration::from_millis(4), (organization, Uuid::nil()), (5, 150));
         meters.written(organization, 3, 100);
         meters.written(organization, 2, 50);
         meters.refused(organization);

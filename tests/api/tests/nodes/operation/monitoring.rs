@@ -180,6 +180,23 @@ fn names_are_those_of_the_nodes(exposed: &Exposed) -> Result<()> {
     Ok(())
 }
 
+/// The owner sees the usage of a key over all nodes, and nobody else does.
+fn usage_is_counted(dev: &Dev, other: &str) -> Result<()> {
+    let refused = get(&dev.urls[1], other, "GET", "/v1/usage", None)?;
+    ensure!(refused.status == 403 && refused.text().contains("role Owner"), "{}", refused.text());
+    let usage = call(&dev.urls[2], "GET", "/v1/usage", &Value::Null)?;
+    let entries = usage["usage"].as_array().context("entries")?;
+    let by_key: Vec<&Value> = entries.iter().filter(|entry| entry["credential_id"].is_string()).collect();
+    let sum = |name: &str| by_key.iter().filter_map(|entry| entry[name].as_u64()).sum::<u64>();
+    // Each node took one row and one query.
+    let nodes = dev.urls.len() as u64;
+    ensure!(sum("queries") == nodes && sum("rows") == nodes && sum("bytes") > 0, "{usage}");
+    ensure!(usage["silent_nodes"] == json!([]), "{usage}");
+    let wrong = get(&dev.urls[0], TEST_KEY, "GET", "/v1/usage?from=today", None)?;
+    ensure!(wrong.status == 400 && wrong.text().contains("`from` is today"), "{}", wrong.text());
+    Ok(())
+}
+
 /// Writes rows whose edits take long to count.
 fn long_rows(url: &str, project: &str) -> Result<()> {
     for first in (0..LONG_ROWS).step_by(ROWS_AT_ONCE) {
@@ -205,6 +222,7 @@ fn running(url: &str, key: &str) -> Result<Vec<Value>> {
 /// A query on one node is listed on another, and cancelled by its user on a third.
 fn cancelled(dev: &Dev, data: &Path, project: &str) -> Result<()> {
     let other = key_without_rights(&dev.urls[0], &data.join("node-1"))?;
+    usage_is_counted(dev, &other)?;
     long_rows(&dev.urls[0], project)?;
     let query = format!(
         "SELECT sum(levenshtein(input, output)) AS edits FROM project_logs('{project}') WHERE input != '{LITERAL}'"

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
+/// Bytes of a date such as `2026-11-30`.
+const DATE_BYTES: usize = 10;
 const DAYS_PER_ERA: i64 = 146_097;
 
 /// Day in UTC: the number of days since 1970-01-01.
@@ -19,6 +21,9 @@ impl Day {
 
     /// Reads a date such as `2026-11-30`.
     pub fn parse(text: &str) -> Option<Day> {
+        if text.len() != DATE_BYTES {
+            return None;
+        }
         let mut parts = text.split('-').map(|part| part.parse::<i64>().ok());
         let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
         // The calendar of a year begins in March, so that the leap day is its last day.
@@ -66,7 +71,7 @@ mod tests {
         }
         assert_eq!(Day::of_micros(86_400_000_000 * 20_787 + 5), Day(20_787));
         for wrong in
-            ["", "2026", "2026-13-01", "2026-02-30", "2026-1-1", "1969-12-31", "2026-11-30-1", "a-b-c", "2100-02-29"]
+            ["", "2026", "2026-13-01", "2026-02-30", "2026-1-1", "1969-12-31", "2026-11-30-1", "a-b-c", "2100-02-29", "9223372036854775807-01-01"]
         {
             assert_eq!(Day::parse(wrong), None, "{wrong}");
         }

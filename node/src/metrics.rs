@@ -1,4 +1,4 @@
-//! Metrics of storage and actors for `/metrics`, in Prometheus text format. HTTP adds its own.
+//! Metrics of the process, storage and actors for `/metrics`, in Prometheus text format. HTTP adds its own.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use assay_node_backups::Backups;
 use assay_node_budgets::Budgets;
 use assay_node_code_forwarding::CodeForwarding;
 use assay_node_egress::EgressClient;
+use assay_node_metrics::{ProcessReading, family_head};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_runner::CodeHost;
@@ -28,8 +29,9 @@ pub fn source(
     let (outbound, budgets) = (outbound.clone(), budgets.clone());
     let (code, forwarding, backups) = (code.clone(), forwarding.clone(), backups.clone());
     Arc::new(move || {
-        let mut text = String::new();
-        let families = store(&cluster).into_iter().chain(certificate(&cluster)).chain(actors(&objects));
+        let mut text = build() + &ProcessReading::now().text();
+        let families = disk_space(&cluster).into_iter().flatten().chain(store(&cluster));
+        let families = families.chain(certificate(&cluster)).chain(actors(&objects));
         let families = families.chain(of_queries(&queries)).chain(of_outbound(&outbound)).chain(of_code(&code));
         let families = families.chain(of_forwarding(&forwarding));
         let families = families.chain(backups.iter().flat_map(of_backups));
@@ -39,9 +41,28 @@ pub fn source(
         }
         groups(&cluster, &mut text);
         peers(&cluster, &mut text);
+        text.push_str(&objects.metrics_text());
+        text.push_str(&queries.metrics_text());
         text.push_str(&budgets.metrics_text());
         text
     })
+}
+
+/// Returns the version of the program as a label of a constant.
+fn build() -> String {
+    const NAME: &str = "assay_build_info";
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{}{NAME}{{version=\"{version}\"}} 1\n", family_head(NAME, "Version of the program.", "gauge"))
+}
+
+/// Returns the space of the file system with the data directory.
+fn disk_space(cluster: &Cluster) -> Option<[Gauge; 2]> {
+    let space = cluster.disk().space(cluster.data_dir()).ok()?;
+    let gauge = |name, help, bytes: u64| Gauge(name, help, "gauge", bytes as f64);
+    Some([
+        gauge("assay_disk_free_bytes", "Free space of the data directory's file system.", space.free),
+        gauge("assay_disk_total_bytes", "Size of the data directory's file system.", space.total),
+    ])
 }
 
 fn of_queries(queries: &Queries) -> [Gauge; 8] {

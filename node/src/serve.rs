@@ -23,6 +23,7 @@ use assay_node_bulk_jobs::BulkJobs;
 use assay_node_console::cluster::ClusterReader;
 use assay_node_egress::EgressClient;
 use assay_node_files::{Collector, Files};
+use assay_node_gateway::Gateway;
 use assay_node_http::{App, Console, Health, HttpConfig, Server, Sockets};
 use assay_node_identity::{
     CLIENT_SECRET_VARIABLE, Identity, OpenId, Provider, TrustedIssuer, open_issuer, open_provider,
@@ -35,7 +36,9 @@ use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
 use assay_node_retention::Retention;
 use assay_node_secrets::{KeySources, Keyring, MASTER_KEY_VARIABLE, NodeKeys};
+use assay_node_usage::UsageMeter;
 use assay_storage_model::sabotage;
+use futures::FutureExt;
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
@@ -121,6 +124,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let serving = Arc::new(AtomicBool::new(false));
     let budgets = Budgets::new(Arc::new(ReplicatedBudgets(records.catalog().clone())), Handle::current());
     let gateway = model_calls::start_gateway(&config, (outbound.clone(), models, &budgets), &cluster, &records).await?;
+    let usage = open_usage(&cluster, (&objects, &queries, &gateway))?;
     let (code, code_forwarding) = code_functions::start(&config, &outbound, &cluster)?;
     let functions = (&code, &code_forwarding);
     let app = App {
@@ -137,6 +141,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         gateway: gateway.clone(),
         code: code.clone(),
         code_forwarding: code_forwarding.clone(),
+        usage: Arc::clone(&usage),
         console: console(&config, &cluster),
         services: assay_node_api::services(),
     };
@@ -149,17 +154,14 @@ async fn run(config: Config) -> anyhow::Result<()> {
     warn_of_plain_text(&config.http, &addresses);
     let http = tokio::spawn(server.run());
     let settling = async {
-        let made = settle(&identity, &founding, &keys).await?;
-        serving.store(true, Ordering::Relaxed);
+        let made = settle(&identity, &founding, (&keys, &serving)).await?;
         let code = made.clone().map(|key| identity.create_sign_in_code(key)).transpose()?;
         announce((made.as_ref(), code.as_ref()), &config, (&addresses, &otlp))
     };
     let started = signals.until(Box::pin(settling)).await;
     let mut beside = keep_beside(&config, &cluster, (&identity, budgets), (&objects, &queries));
-    beside.spawn(outbound.keep());
-    beside.spawn(code.keep());
-    beside.spawn(background);
-    beside.spawn(keep_backing_up(backups, keys));
+    let kept = [outbound.keep().boxed(), code.keep().boxed(), background, keep_backing_up(backups, keys).boxed()];
+    kept.into_iter().chain([Arc::clone(&usage).keep_saving().boxed()]).for_each(|kept| drop(beside.spawn(kept)));
     if let Some(started) = started {
         started?; // what was acknowledged is as safe as after a crash
         signals.first().await;
@@ -174,18 +176,25 @@ async fn run(config: Config) -> anyhow::Result<()> {
         gateway.settle(SPANS_WAIT).await;
         queries.close().await;
         objects.shutdown().await;
+        usage.save();
         admin_socket.close();
         cluster.shutdown().await.context("cannot close the store")
     };
     signals.until(Box::pin(stopping)).await.unwrap_or_else(|| anyhow::bail!(SECOND_SIGNAL))
 }
 
-/// Makes what a first start needs, and returns the first API key if one was made. Takes a majority of the cluster.
-async fn settle(identity: &Identity, founding: &Founding, keys: &NodeKeys) -> anyhow::Result<Option<Secret>> {
+/// Makes what a first start needs, and returns the first API key if one was made. Takes a majority of the cluster. Then
+/// the node serves.
+async fn settle(
+    identity: &Identity,
+    founding: &Founding,
+    (keys, serving): (&NodeKeys, &AtomicBool),
+) -> anyhow::Result<Option<Secret>> {
     let records = identity.records();
     let made = records.found_when_heard(founding).await.context(FOUNDING)?;
     records.settle_master_key(keys).await.context("the master key of secrets")?;
     identity.sweep_and_say().await;
+    serving.store(true, Ordering::Relaxed);
     Ok(made)
 }
 
@@ -259,6 +268,18 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
 fn open_backups(config: &Config, cluster: &Arc<Cluster>) -> anyhow::Result<Option<Backups>> {
     let settings = config.backup.checked().map_err(anyhow::Error::msg)?;
     settings.map(|settings| Backups::start(cluster, &settings).context("the backup")).transpose()
+}
+
+/// Opens the usage of credentials, in which later writes, queries and model calls are counted.
+fn open_usage(
+    cluster: &Arc<Cluster>,
+    (objects, queries, gateway): (&Objects, &Queries, &Gateway),
+) -> anyhow::Result<Arc<UsageMeter>> {
+    let usage = UsageMeter::open(cluster, node_clock(cluster)).context("the usage of credentials")?;
+    objects.count_usage(Arc::clone(&usage));
+    queries.count_usage(Arc::clone(&usage));
+    gateway.count_usage(Arc::clone(&usage));
+    Ok(usage)
 }
 
 fn queries(config: &Config, prices: Prices, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {

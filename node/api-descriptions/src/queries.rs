@@ -1,4 +1,4 @@
-//! Description of queries: `/btql` and `/btql/async`.
+//! Description of queries: `/btql`, `/btql/async` and `/v1/query`.
 
 use assay_node_http::responses::refusal::ErrorKind;
 use assay_node_query::render::Format;
@@ -8,7 +8,7 @@ use assay_node_http::openapi::{Operation, maybe_version, reference, some_text, t
 
 const QUERIES: &str = "Queries";
 /// Refusals of queries beside those of every operation.
-const REFUSED: [ErrorKind; 3] = [ErrorKind::Past, ErrorKind::TooLate, ErrorKind::NotImplemented];
+const REFUSED: [ErrorKind; 4] = [ErrorKind::Conflict, ErrorKind::Past, ErrorKind::TooLate, ErrorKind::NotImplemented];
 
 /// Describes queries.
 pub fn operations() -> Vec<Operation> {
@@ -54,7 +54,35 @@ pub fn operations() -> Vec<Operation> {
             .asks("limit", json!({"type": "integer", "minimum": 1}))
             .asks("cursor", text())
             .answers(page),
+        Operation::new("get", "/v1/query/running", QUERIES, "List one's running queries, or all of them for an owner")
+            .answers(json!({
+                "type": "object", "required": ["queries", "silent_nodes"],
+                "properties": {
+                    "queries": {"type": "array", "items": reference("RunningQuery")},
+                    "silent_nodes": {"type": "array", "items": text()},
+                },
+            }))
+            .with("RunningQuery", running()),
+        Operation::new("post", "/v1/query/{id}/cancel", QUERIES, "Cancel a running query")
+            .of("query")
+            .answers(reference("RunningQuery"))
+            .with("RunningQuery", running()),
     ]
+}
+
+fn running() -> Value {
+    let count = json!({"type": "integer", "minimum": 0});
+    let required = "id user_id kind phase query objects started seconds rows_scanned memory_bytes is_cancelled";
+    json!({
+        "type": "object", "required": required.split(' ').collect::<Vec<_>>(),
+        "properties": {
+            "id": uuid(), "user_id": uuid(), "query": text(), "objects": {"type": "array", "items": text()},
+            "kind": {"type": "string", "enum": ["direct", "internal", "job"]},
+            "phase": {"type": "string", "enum": ["waiting", "running", "sending"]},
+            "started": {"type": "string", "format": "date-time"}, "seconds": {"type": "number", "minimum": 0},
+            "rows_scanned": count, "memory_bytes": count, "is_cancelled": {"type": "boolean"},
+        },
+    })
 }
 
 /// Describes downloads of results, and the parser of the language.

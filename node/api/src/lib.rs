@@ -12,6 +12,7 @@
 //! | `registering` | registration for older SDKs |
 //! | `temporary_credentials` | temporary credentials of the AI gateway |
 //! | `identity` | the caller, OAuth logins, first setup of a client |
+//! | `usage` | usage of the organization by day and credential |
 //! | `background` | work without a request: running evaluations and online scoring |
 //! | `service`, `guide` | health, version, metrics, the OpenAPI document; pages of the user guide |
 //! | `openapi` | `/openapi.json`, `/docs`, and the table of operations of the public API |
@@ -31,6 +32,7 @@ mod routes;
 mod service;
 mod summaries;
 mod temporary_credentials;
+mod usage;
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use assay_node_http::web::{self, Data, HttpRequest, HttpResponse, Method, Servic
 use assay_node_identity::CONSOLE_CALLBACK;
 use assay_node_mcp_http::{self as mcp, MCP_PATH, METADATA_PATH};
 use assay_node_online_scoring_executor::operations as online_scoring;
-use assay_node_query_http::{btql, downloads, jobs, parsing};
+use assay_node_query_http::{btql, downloads, jobs, parsing, running};
 use assay_node_records::{Api, Changes, Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
 
@@ -27,7 +27,9 @@ use crate::openapi::api_table::{PathLookup, lookup};
 use crate::openapi::{self, suggestions};
 use crate::records::{budgets, environments, secrets, simulated_users, snapshots, views};
 use crate::route_table::{Routes, at, at_all_below, delete, get, patch, post, put};
-use crate::{access, functions, guide, identity, records, registering, service, summaries, temporary_credentials};
+use crate::{
+    access, functions, guide, identity, records, registering, service, summaries, temporary_credentials, usage,
+};
 use assay_node_invocations_http::{gateway, invocations};
 use assay_node_rows_http::otlp::http as otlp;
 use assay_node_rows_http::rows::{bulk, restore, reviews};
@@ -100,6 +102,9 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/btql/async").route(post().to(jobs::make)));
     config.service(at("/btql/async/{id}").route(get().to(jobs::status)));
     config.service(at("/btql/async/{id}/result").route(get().to(jobs::result)));
+    config.service(at("/v1/usage").route(get().to(usage::usage)));
+    config.service(at("/v1/query/running").route(get().to(running::list)));
+    config.service(at("/v1/query/{id}/cancel").route(post().to(running::cancel)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
     console_of(config);
     invocations_of(config);
@@ -144,6 +149,7 @@ pub fn single_operations() -> Vec<Operation> {
     all.extend(descriptions::invocations::operations());
     all.extend(descriptions::evaluations::operations());
     all.extend(temporary_credentials::operations());
+    all.extend(usage::operations());
     all.extend(descriptions::console::operations());
     all.extend(descriptions::console::sessions());
     all.extend(descriptions::console::tails());

@@ -12,6 +12,7 @@ mod operators;
 mod parse;
 mod print;
 pub mod schema;
+mod without_literals;
 
 pub use assay_node_values::{self as values, calendar};
 pub use bind::{Env, bind, kinds};
@@ -19,6 +20,7 @@ pub use error::{ErrorLocation, Position, QueryError};
 pub use lex::TEXT_BYTES_MAX;
 pub use parse::{Parsed, parse, parse_expression, parse_text};
 pub use print::{Unsayable, expression, in_clauses, in_sql, in_tree};
+pub use without_literals::{NORMALIZED_BYTES_MAX, without_literals};
 
 /// Remaining stack below which another one is mapped: several times that of one level of any recursion.
 const STACK_LEFT_MIN: usize = 256 << 10;

@@ -14,6 +14,7 @@ use assay_node_models::headers::{ForwardPolicy, GatewayHeaders, response_headers
 use assay_node_models::provider::Provider;
 use assay_node_models::resolution::{Candidate, CandidateOrder, RouteQuery, resolve, session_key};
 use assay_node_response_cache::ResponseCache;
+use assay_node_usage::UsageMeter;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -343,6 +344,12 @@ impl Gateway {
             Some((model.to_owned(), candidates.first()?.provider.name.clone()))
         });
         served.collect()
+    }
+
+    /// Counts later calls as usage of their credentials.
+    pub fn count_usage(&self, usage: Arc<UsageMeter>) {
+        // The program sets it once at its start.
+        drop(self.0.counters.usage.set(usage));
     }
 
     /// Returns metrics in Prometheus text format.

@@ -1,10 +1,11 @@
 //! Outcomes of calls, for spans, the usage log, budgets and metrics.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use assay_node_dialects::form::{ContentPart, ModelResponse, TokenUsage};
 use assay_node_models::catalog::{self, Catalog, ModelSpec, estimate_tokens};
+use assay_node_usage::{UsageAmounts, UsageMeter};
 use serde_json::Value;
 
 use crate::budgeting::charged_input;
@@ -122,6 +123,8 @@ pub struct CallCounters {
     pub completion_tokens: Counter,
     /// Millionths of a USD.
     pub cost_micros: Counter,
+    /// Usage by credential, once the program has opened it.
+    pub usage: OnceLock<Arc<UsageMeter>>,
 }
 
 /// Monotonic counter.
@@ -217,6 +220,7 @@ impl CallRecorder {
         if let Some(call) = &self.call {
             log_usage(call, &self.outcome);
         }
+        self.count_usage();
         let (outcome, counters) = (&self.outcome, &self.counters);
         counters.attempts.add(u64::from(outcome.attempts));
         if outcome.error.is_some() {
@@ -230,13 +234,26 @@ impl CallRecorder {
             counters.prompt_tokens.add(usage.input);
             counters.completion_tokens.add(usage.output);
         }
-        counters.cost_micros.add(outcome.cost_usd.map_or(0, |usd| (usd.max(0.0) * 1e6).round() as u64));
+        counters.cost_micros.add(micros(outcome.cost_usd));
+    }
+
+    /// Counts the call as usage of its credential. A cached answer has no cost.
+    fn count_usage(&self) {
+        let (Some(usage), Some(call)) = (self.counters.usage.get(), &self.call) else { return };
+        let cost = self.outcome.cost_usd.filter(|_| !self.outcome.is_cached);
+        let amounts = UsageAmounts { model_calls: 1, cost_micro_usd: micros(cost), ..UsageAmounts::default() };
+        usage.count(call.owner.organization, call.owner.credential.unwrap_or_default(), amounts);
     }
 
     /// Returns whether the end of the call has not been reported yet.
     pub fn is_open(&self) -> bool {
         self.is_open
     }
+}
+
+/// Converts US dollars to millionths of one.
+fn micros(usd: Option<f64>) -> u64 {
+    usd.map_or(0, |usd| (usd.max(0.0) * 1e6).round() as u64)
 }
 
 /// Logs the usage of a call without its content (G-23).

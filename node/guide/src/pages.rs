@@ -43,6 +43,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("gateway-cache"),
     page!("clusters"),
     page!("operations"),
+    page!("monitoring"),
     page!("backups"),
     page!("limits"),
     page!("security"),

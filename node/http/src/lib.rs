@@ -41,6 +41,7 @@ use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_runner::CodeHost;
+use assay_node_usage::UsageMeter;
 use futures::future::BoxFuture;
 
 use crate::grpc::GrpcService;
@@ -72,6 +73,7 @@ pub struct App {
     pub code: CodeHost,
     /// Calls of code that other nodes run.
     pub code_forwarding: CodeForwarding,
+    pub usage: Arc<UsageMeter>,
     pub console: Console,
     pub services: Services,
 }

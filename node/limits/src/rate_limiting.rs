@@ -184,7 +184,7 @@ impl RateLimiter {
         for (place, rule) in limiter.rules.iter().enumerate().filter(|(_, rule)| rule.is_about(method, path, who)) {
             let key = rule.key(who, &project);
             if let Err(wait) = limiter.take(place, key).await {
-                limiter.counts.refused(place);
+                limiter.counts.refused(place, who.org.0);
                 taken.into_iter().for_each(|(place, key)| limiter.give_back(place, key));
                 return Err(RateExceeded::new(rule, wait));
             }

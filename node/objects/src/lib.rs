@@ -21,6 +21,7 @@ use assay_cluster::Cluster;
 use assay_node_auth::Asker;
 use assay_node_limits::memory_share;
 use assay_node_online_scoring::ControlSender;
+use assay_node_usage::UsageMeter;
 use assay_storage_model::command::{Command, Outcome, RequestId};
 use assay_storage_model::event::SentItem;
 use assay_storage_model::{NotWritten, ObjectKey, OrgId, WriteOutcome, Xact};
@@ -295,7 +296,18 @@ impl Objects {
     /// reservations until the deadline, and only then fails as busy.
     ///
     /// Dropping the future while it waits leaves the queue, and nothing is written.
-    pub async fn write(&self, mut writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
+    pub async fn write(&self, writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
+        let began = Instant::now();
+        let organization = writes.first().map_or(Uuid::nil(), |write| write.object.org.0);
+        let bytes = writes.iter().flat_map(|write| &write.rows).map(|row| row.bytes_about() as u64).sum();
+        let written = self.write_all(writes, patience).await?;
+        let rows = written.iter().filter(|one| !one.duplicate).map(|one| one.row_ids.len() as u64).sum();
+        let who = (organization, patience.credential);
+        self.shared.registry.meters.acknowledged(began.elapsed(), who, (rows, bytes));
+        Ok(written)
+    }
+
+    async fn write_all(&self, mut writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
         let registry = &self.shared.registry;
         let org = writes.first().map(|write| write.object.org);
         let gone = writes.iter().find(|write| is_gone(registry, &write.object));
@@ -405,6 +417,17 @@ impl Objects {
         self.shared.registry.counts()
     }
 
+    /// Counts the rows of later writes as usage of their credentials.
+    pub fn count_usage(&self, usage: Arc<UsageMeter>) {
+        // The program sets it once at its start.
+        drop(self.shared.registry.meters.usage.set(usage));
+    }
+
+    /// Returns the metrics of writes in the text format of Prometheus.
+    pub fn metrics_text(&self) -> String {
+        self.shared.registry.meters.text()
+    }
+
     /// Refuses new writes, waits for the outcomes of reserved writes, and stops the threads.
     pub async fn shutdown(&self) {
         self.shared.registry.close();
@@ -427,7 +450,9 @@ impl Objects {
         let WriteError::NotWritten { why: NotWritten::Busy(why), .. } = error else { return error };
         let registry = &self.shared.registry;
         Counters::add(&registry.counters.busy, 1);
-        registry.refusals.note(setting_of(&why), org.map_or(Uuid::nil(), |org| org.0));
+        let org = org.map_or(Uuid::nil(), |org| org.0);
+        registry.meters.refused(org);
+        registry.refusals.note(setting_of(&why), org);
         WriteError::NotWritten { why: NotWritten::Busy(why), retry_after: registry.retry_after() }
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod actor;
 pub(crate) mod actor_threads;
 pub(crate) mod controlled;
 pub(crate) mod deliver;
+pub(crate) mod meters;
 pub(crate) mod outcomes;
 pub(crate) mod parents;
 pub(crate) mod prepare;

@@ -13,7 +13,7 @@ use assay_node_query::render::{
     Envelope, Format, RenderError, RenderedEnd, ResponseMemory, StreamedResponse, WholeResponse, page_cursor,
     page_position, part_bytes,
 };
-use assay_node_query::{Position, QueryAnswer, Question, Table, columns_of};
+use assay_node_query::{Position, QueryAnswer, QueryKind, Question, Table, Who, columns_of};
 use assay_node_records::Records;
 use assay_node_secrets::SigningSecrets;
 use futures::StreamExt;
@@ -208,7 +208,8 @@ async fn page_of(caller: &Caller, query: Value, options: &QueryOptions, whole: b
     let secrets = secrets(&caller.edge.records)?;
     let after = bounded.cursor().map(|text| position(text, is_short, &secrets)).transpose()?;
     let columns = bounded.columns();
-    let mut rows = caller.queries().ask(caller.who(), bounded, &sources.homes, after, None);
+    let who = Who { kind: QueryKind::Internal, ..caller.who() };
+    let mut rows = caller.queries().ask(who, bounded, &sources.homes, after, None);
     if !options.unmasked {
         rows = rows.masked(&sources.homes, &sources.masks(&caller.edge.records, &caller.principal)?);
     }

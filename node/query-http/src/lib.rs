@@ -8,6 +8,7 @@
 //! | `jobs` | `/btql/async`: queries as jobs |
 //! | `downloads` | `/console/download`: the result of a query as a file |
 //! | `masks` | masks of blind projects |
+//! | `running` | `/v1/query`: running queries and their cancel |
 //! | `parsing` | `/console/parse`: conversion between texts and trees |
 
 mod answers;
@@ -18,5 +19,6 @@ pub mod downloads;
 pub mod jobs;
 pub mod masks;
 pub mod parsing;
+pub mod running;
 
 pub use answers::{QueryOptions, RowsPage, btql, rows_of, rows_page, whole_page};

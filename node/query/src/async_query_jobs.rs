@@ -33,7 +33,7 @@
 //! Jobs have a lower priority than interactive queries, part by part. The same memory and limits apply to both. A job
 //! waits for a missing resource, such as a shard leader or memory.
 //!
-//! The API cannot cancel a job, so no job is ever `canceled`.
+//! A running job can be cancelled like any running query. It then fails, so no job is ever `canceled`.
 
 mod directory;
 mod pages;
@@ -67,6 +67,7 @@ use directory::{JobDirectory, StoredError};
 use pages::{PlacedPage, ResultSlice};
 use queue::{Job, JobQueue, JobState};
 use record::{JobEnd, JobOwner, JobRecord};
+pub(crate) use record::{name as new_name, node_of};
 use service::JobsService;
 
 pub use queue::JobCounts;

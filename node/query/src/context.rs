@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 
 use crate::admission::Admission;
+use crate::running::RunningState;
 use crate::{AskError, Clock, QueryLimits};
 
 /// Name of the threads. A panic on these threads ends only its query, not the process.
@@ -31,6 +32,7 @@ pub(crate) struct QueryContext {
     /// Permits of streams from other nodes.
     pub streams: Arc<Semaphore>,
     pub clock: Clock,
+    pub running: RunningState,
     /// Credential of jobs for requests to other nodes.
     pub job_asker: OnceLock<Bytes>,
 }

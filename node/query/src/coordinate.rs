@@ -14,6 +14,7 @@ use assay_cluster::{
 use assay_node_btql::ast::Amount;
 use assay_node_engine::{EngineError, Hash, Position, innermost, last_of};
 use assay_node_limits::Holder;
+use assay_node_running_queries::QueryProgress;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
 use futures::future::try_join_all;
@@ -44,6 +45,7 @@ pub(crate) struct DistributedQuery<'e> {
     pub objects: &'e [LeafObject],
     pub until: Instant,
     pub who: Holder,
+    pub progress: &'e Arc<QueryProgress>,
     pub seed: u64,
     /// Version at which each shard is read once it is known.
     pub versions: BTreeMap<ShardId, Xact>,
@@ -187,7 +189,10 @@ impl DistributedQuery<'_> {
                             let groups = input.shards.iter().map(|one| GroupId::of_shard(one.shard));
                             groups.for_each(|group| self.context.cluster.note_leader(group, *node, None));
                         }
-                        chunk.map(|LeafChunk { part, is_last, .. }| InputPart { part, is_last: Some(is_last) })
+                        chunk.map(|LeafChunk { part, is_last, usage, .. }| {
+                            self.progress.add(usage);
+                            InputPart { part, is_last: Some(is_last) }
+                        })
                     }
                 }
             }
@@ -311,7 +316,7 @@ impl DistributedQuery<'_> {
     async fn own(&self, shards: &[&ShardObjects], what: What) -> Result<OpenedSource, AskError> {
         let request = self.question(shards, what, self.left()?);
         let first = async {
-            let mut run = LeafRun::begin(self.context, request).await?;
+            let mut run = LeafRun::begin(self.context, request, Arc::clone(self.progress)).await?;
             let (part, is_last) = run.next(self.until, PartForm::Own).await?;
             let versions = run.versions.clone();
             Ok((LeafSource::Own(Box::new(run)), InputPart { part, is_last: Some(is_last) }, versions))
@@ -343,7 +348,8 @@ impl DistributedQuery<'_> {
         if matches!(&first, Err(why) if is_of_the_place(why)) {
             groups.iter().for_each(|group| cluster.note_leader(*group, node, None));
         }
-        let LeafChunk { versions, part, is_last } = first?;
+        let LeafChunk { versions, part, is_last, usage } = first?;
+        self.progress.add(usage);
         Ok((LeafSource::Stream(node, chunks), InputPart { part, is_last: Some(is_last) }, versions))
     }
 
@@ -358,7 +364,7 @@ impl DistributedQuery<'_> {
         let question = self.question(shards, what, left);
         let answer = match node {
             None => {
-                let answer = question.answer_here(self.context);
+                let answer = question.answer_here(self.context, Arc::clone(self.progress));
                 let answer = tokio::time::timeout_at((self.until + HERE_LATE).into(), answer).await;
                 answer.unwrap_or_else(|_| Err(no_answer_here()))
             }
@@ -372,7 +378,8 @@ impl DistributedQuery<'_> {
                 answer
             }
         };
-        answer.map(|LeafResponse { versions, part, is_last }| {
+        answer.map(|LeafResponse { versions, part, is_last, usage }| {
+            self.progress.add(usage);
             let is_last = match what {
                 What::Part { bytes: Some(_), .. } => is_last,
                 // A result without pages comes in one part.

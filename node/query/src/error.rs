@@ -16,6 +16,9 @@ pub enum AskError {
     /// 404.
     #[error("{object} was deleted")]
     Gone { object: ObjectKey },
+    /// 409: a user cancelled the query. It is never sent between nodes.
+    #[error("the query was cancelled")]
+    Cancelled,
     /// 410.
     #[error("version {asked} is older than the stored history; the oldest readable version is {floor}")]
     Past { asked: Xact, floor: Xact },

@@ -15,6 +15,7 @@ use assay_node_btql::{Env, bind, deep, parse};
 use assay_node_engine::{Ask, Hash, Partial, PartialFormat, Position, Shared, Source, Watch, lowest, run};
 use assay_node_limits::Holder;
 use assay_node_reviews::Blindness;
+use assay_node_running_queries::{QueryProgress, QueryUsage};
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -94,6 +95,8 @@ pub(crate) struct LeafResponse {
     pub part: LeafPart,
     /// Whether no rows follow the part. Nodes up to 0.6 do not tell.
     pub is_last: Option<bool>,
+    /// Resources used on another node.
+    pub usage: QueryUsage,
 }
 
 #[derive(Debug)]
@@ -111,6 +114,9 @@ struct LeafHead {
     lowest: Option<Vec<Hash>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     is_last: Option<bool>,
+    /// Resources used for the part. Nodes up to 0.6 do not tell.
+    #[serde(default, skip_serializing_if = "QueryUsage::is_nothing")]
+    usage: QueryUsage,
 }
 
 impl LeafPart {
@@ -200,19 +206,26 @@ impl Drop for StopOnDrop {
 }
 
 impl LeafRequest {
-    /// Reads the part from the replicas of this node.
-    pub async fn answer_here(self, context: &Arc<QueryContext>) -> Result<LeafResponse, AskError> {
-        self.answer(context, Ok).await
+    /// Reads the part from the replicas of this node, and notes the used resources in `progress`.
+    pub async fn answer_here(
+        self,
+        context: &Arc<QueryContext>,
+        progress: Arc<QueryProgress>,
+    ) -> Result<LeafResponse, AskError> {
+        self.answer(context, progress, Ok).await
     }
 
     /// Runs the part for another node. The result is encoded on the thread that computed it.
     async fn answer_there(self, context: &Arc<QueryContext>) -> Result<LeafResponse, AskError> {
-        self.answer(context, LeafPart::encoded).await
+        let progress = Arc::new(QueryProgress::default());
+        let answer = self.answer(context, Arc::clone(&progress), LeafPart::encoded).await?;
+        Ok(LeafResponse { usage: progress.usage(), ..answer })
     }
 
     async fn answer(
         self,
         context: &Arc<QueryContext>,
+        progress: Arc<QueryProgress>,
         then: impl FnOnce(LeafPart) -> Result<LeafPart, AskError> + Send + 'static,
     ) -> Result<LeafResponse, AskError> {
         let known = format_of(&self.objects, self.audit_log);
@@ -223,7 +236,7 @@ impl LeafRequest {
         }
         let until = Instant::now() + Duration::from_millis(self.millis);
         let (sources, versions) = self.sources(context).await?;
-        let watch = Watch::new(until, self.bytes_max, &context.memory);
+        let watch = Watch::counting(until, self.bytes_max, &context.memory, progress);
         let stop = StopOnDrop(watch.clone());
         let who = self.who();
         let shared = context.shared_by(who);
@@ -244,7 +257,7 @@ impl LeafRequest {
             shards.into_iter().for_each(|shard| context.cluster.suspect(shard));
         }
         let (part, is_last) = part?;
-        Ok(LeafResponse { versions, part, is_last: Some(is_last) })
+        Ok(LeafResponse { versions, part, is_last: Some(is_last), usage: QueryUsage::default() })
     }
 
     /// Returns the caller, or the organization of the first object if the request has none.
@@ -323,11 +336,11 @@ fn part(
 
 fn pack(answer: Result<LeafResponse, AskError>) -> Bytes {
     let (head, part) = match answer {
-        Ok(LeafResponse { versions, part: LeafPart::Lowest(lowest), is_last }) => {
-            (Ok(LeafHead { versions, lowest: Some(lowest), is_last }), Bytes::new())
+        Ok(LeafResponse { versions, part: LeafPart::Lowest(lowest), is_last, usage }) => {
+            (Ok(LeafHead { versions, lowest: Some(lowest), is_last, usage }), Bytes::new())
         }
-        Ok(LeafResponse { versions, part: LeafPart::Part(part), is_last }) => {
-            (Ok(LeafHead { versions, lowest: None, is_last }), part)
+        Ok(LeafResponse { versions, part: LeafPart::Part(part), is_last, usage }) => {
+            (Ok(LeafHead { versions, lowest: None, is_last, usage }), part)
         }
         Ok(LeafResponse { part: LeafPart::Own(_), .. }) => {
             (Err(AskError::Internal("a part is not encoded".into())), Bytes::new())
@@ -357,10 +370,11 @@ impl LeaderMessage for LeafRequest {
 /// Decodes a response. Returns `None` if it is invalid.
 fn unpack(answer: Bytes) -> Option<Result<LeafResponse, AskError>> {
     let (head, part): (Result<LeafHead, AskError>, Bytes) = packed::unpack(answer)?;
-    Some(head.map(|LeafHead { versions, lowest, is_last }| LeafResponse {
+    Some(head.map(|LeafHead { versions, lowest, is_last, usage }| LeafResponse {
         versions,
         part: lowest.map_or(LeafPart::Part(part), LeafPart::Lowest),
         is_last,
+        usage,
     }))
 }
 
@@ -410,13 +424,15 @@ mod tests {
                 versions: vec![(ShardId(3), Xact(7))],
                 part: LeafPart::Part(Bytes::from_static(b"rows")),
                 is_last: Some(is_last),
+                usage: QueryUsage { rows_scanned: 5, memory_bytes: 6 },
             };
             let read = unpack(pack(Ok(response))).expect("it is decoded").expect("a response");
             assert_eq!((read.versions, read.is_last), (vec![(ShardId(3), Xact(7))], Some(is_last)));
+            assert_eq!(read.usage, QueryUsage { rows_scanned: 5, memory_bytes: 6 });
         }
         let before = serde_json::json!({"Ok": {"versions": [[3, 7]], "lowest": null}});
         let read = unpack(packed::pack(&before, b"rows")).expect("it is decoded").expect("a response");
-        assert_eq!(read.is_last, None);
+        assert_eq!((read.is_last, read.usage), (None, QueryUsage::default()));
     }
 
     /// A node without a stream sends no more rows at once than a page has.

@@ -21,6 +21,7 @@ mod plan;
 pub mod render;
 mod request;
 mod rows;
+mod running;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,6 +34,7 @@ use assay_node_btql::schema::Column;
 use assay_node_engine::{Limit, Memory, Shared, Workers, finish, innermost};
 use assay_node_limits::{Holder, Reading, Refusals};
 use assay_node_reviews::Blindness;
+use assay_node_running_queries::{QueryPhase, QueryProgress};
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, ShardId, Xact};
 use assay_storage_shard::ColumnCache;
 use bytes::Bytes;
@@ -47,12 +49,15 @@ use crate::coordinate::DistributedQuery;
 use crate::leaf::stream::{LeafStreamService, RESULT_STREAM};
 use crate::leaf::{LEAF, LeafObject, LeafPart, LeafService, StopOnDrop};
 use crate::rows::{RowStreams, all_parts};
+use crate::running::{QueryTracker, RunningState};
 
 pub use assay_node_engine::price::{PriceError, Prices};
 pub use assay_node_engine::{EngineError, Position, Table, Watch};
+pub use assay_node_running_queries::{QueryKind, QueryOwner, RunningQuery, RunningQuestion};
 pub use async_query_jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange};
 pub use error::AskError;
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
+pub use running::RunningList;
 
 /// Bytes of values that a long response holds in memory at once.
 const BYTES_AT_ONCE: usize = 16 << 20;
@@ -87,6 +92,8 @@ pub struct QueryLimits {
     pub threads: usize,
     /// Limits of async jobs.
     pub jobs: JobLimits,
+    /// Time after which a query is logged as slow, or 0 for never.
+    pub slow_seconds: u64,
 }
 
 impl Default for QueryLimits {
@@ -100,6 +107,7 @@ impl Default for QueryLimits {
             cache_bytes_max: 512 << 20,
             threads: 0,
             jobs: JobLimits::default(),
+            slow_seconds: 2,
         }
     }
 }
@@ -153,12 +161,16 @@ pub struct QueryAnswer {
     takes_permits: bool,
     /// Deadline for the permit of the first part. It is `None` after the first part.
     until: Option<tokio::time::Instant>,
+    tracker: QueryTracker,
 }
 
-/// Organization and credential of a query, and its deadlines.
+/// Organization, user and credential of a query, and its deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Who {
     pub holder: Holder,
+    /// User on whose behalf it runs, or nil.
+    pub user: Uuid,
+    pub kind: QueryKind,
     /// Deadline for the permit of the first part.
     pub until: tokio::time::Instant,
 }
@@ -166,7 +178,13 @@ pub struct Who {
 impl Who {
     /// Returns the identity for internal queries on behalf of an organization.
     pub fn organization(org: OrgId) -> Who {
-        Who { holder: Holder::new(org.0, Uuid::nil()), until: tokio::time::Instant::now() + PERMIT_WAIT }
+        let holder = Holder::new(org.0, Uuid::nil());
+        let until = tokio::time::Instant::now() + PERMIT_WAIT;
+        Who { holder, user: Uuid::nil(), kind: QueryKind::Internal, until }
+    }
+
+    fn owner(&self) -> QueryOwner {
+        QueryOwner { organization: self.holder.organization, user: self.user }
     }
 }
 
@@ -201,10 +219,12 @@ impl Queries {
             // Parts for other nodes run beside the queries of this node.
             threads: Threads::start(2 * limits.running_max.max(1), &refusals),
             streams: Arc::new(Semaphore::new(RESULT_STREAMS_MAX)),
+            running: RunningState::new(limits.slow_seconds),
             limits,
             clock,
             job_asker: OnceLock::new(),
         });
+        running::serve(&context);
         cluster.serve_on_behalf(LEAF, Arc::new(LeafService { context: Arc::clone(&context) }));
         cluster.serve_stream(RESULT_STREAM, Arc::new(LeafStreamService { context: Arc::clone(&context) }));
         let jobs = AsyncJobs::start(Arc::clone(&context))?;
@@ -253,7 +273,8 @@ impl Queries {
     ) -> QueryAnswer {
         let most = self.context.limits.seconds_max;
         let time = Duration::from_secs(seconds.map_or(most, |seconds| seconds.min(most)));
-        let mut answer = QueryAnswer::of(&self.context, who.holder, asked, objects, after, time);
+        let origin = (who.owner(), who.kind);
+        let mut answer = QueryAnswer::of(&self.context, (who.holder, origin), asked, objects, after, time);
         (answer.takes_permits, answer.until) = (true, Some(who.until));
         answer.asker = self.asker.clone();
         answer
@@ -293,7 +314,7 @@ impl QueryAnswer {
     /// Creates a response whose caller waits for the permits of its parts.
     fn of(
         context: &Arc<QueryContext>,
-        who: Holder,
+        (who, origin): (Holder, (QueryOwner, QueryKind)),
         asked: Bounded,
         objects: &[Home],
         after: Option<Position>,
@@ -304,6 +325,7 @@ impl QueryAnswer {
         };
         let (left, seed) = (asked.limit, seed(&asked));
         let progress = Progress { after, end: None, left, bytes: 0, ended: false };
+        let tracker = QueryTracker::begin(context, who.credential, origin, &asked, objects);
         QueryAnswer {
             context: Arc::clone(context),
             asker: Bytes::new(),
@@ -317,6 +339,7 @@ impl QueryAnswer {
             who,
             takes_permits: false,
             until: None,
+            tracker,
         }
     }
 
@@ -336,12 +359,26 @@ impl QueryAnswer {
         if self.progress.ended {
             return Ok(None);
         }
+        let began = Instant::now();
+        let part = tokio::select! {
+            biased;
+            () = self.tracker.cancelled() => Err(AskError::Cancelled),
+            part = self.next_part() => part,
+        };
+        self.tracker.progress().enter(QueryPhase::Sending);
+        self.tracker.note(began.elapsed(), &part, self.progress.ended);
+        part
+    }
+
+    async fn next_part(&mut self) -> Result<Option<Table>, AskError> {
+        self.tracker.progress().enter(QueryPhase::Waiting);
         let permit = if self.takes_permits {
             let until = self.until.take().unwrap_or_else(|| tokio::time::Instant::now() + NEXT_PERMIT_WAIT);
             Some(self.context.admission.enter(self.who, until).await?)
         } else {
             None
         };
+        self.tracker.progress().enter(QueryPhase::Running);
         let until = Instant::now() + self.time;
         let part = tokio::time::timeout_at((until + LATE).into(), self.part(until)).await;
         drop(permit);
@@ -356,6 +393,7 @@ impl QueryAnswer {
             objects: &self.objects,
             until,
             who: self.who,
+            progress: self.tracker.progress(),
             seed: self.seed,
             versions: std::mem::take(&mut self.versions),
         };
@@ -366,7 +404,7 @@ impl QueryAnswer {
                 Some(rows) => rows,
                 None => RowStreams::open(&mut query, left, bytes, after).await?,
             };
-            let executor = Executor { context: Arc::clone(&self.context), who: self.who, time: self.time };
+            let executor = self.executor();
             let table = rows.next(&mut query, &executor, left, Limit { rows: left, bytes: BYTES_AT_ONCE }).await?;
             self.versions = query.versions;
             self.advance(&table, rows.has_ended());
@@ -401,7 +439,8 @@ impl QueryAnswer {
 
     /// Returns an executor for work on this response, such as rendering.
     pub fn executor(&self) -> Executor {
-        Executor { context: Arc::clone(&self.context), who: self.who, time: self.time }
+        let (context, progress) = (Arc::clone(&self.context), Arc::clone(self.tracker.progress()));
+        Executor { context, who: self.who, time: self.time, progress }
     }
 
     fn advance(&mut self, table: &Table, has_ended: bool) {
@@ -433,6 +472,7 @@ pub struct Executor {
     context: Arc<QueryContext>,
     who: Holder,
     time: Duration,
+    progress: Arc<QueryProgress>,
 }
 
 impl Executor {
@@ -452,7 +492,8 @@ impl Executor {
         work: impl FnOnce(QueryThread<'_>) -> T + Send + 'static,
     ) -> Result<T, AskError> {
         let context = &self.context;
-        let watch = Watch::new(until, context.limits.query_bytes_max, &context.memory);
+        let progress = Arc::clone(&self.progress);
+        let watch = Watch::counting(until, context.limits.query_bytes_max, &context.memory, progress);
         let _stop = StopOnDrop(watch.clone());
         let workers = context.shared_by(self.who).workers;
         let work = move || workers.work(&watch, || work(QueryThread { watch: &watch, workers: &workers }));

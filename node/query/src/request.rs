@@ -1,10 +1,12 @@
 //! Request for a query, parsed and bound before any lookup. It reports all errors that do not depend on data.
 
+use std::sync::Arc;
+
 use assay_node_btql::ast::{self, Binary, Logic, Node, Query, Select};
 use assay_node_btql::bound::{Bound, Key, Note, Order, Output, Rows};
 use assay_node_btql::columns::{Kind, Named};
 use assay_node_btql::schema::{self, Column};
-use assay_node_btql::{Env, bind, deep, in_clauses, in_sql, in_tree, parse};
+use assay_node_btql::{Env, bind, deep, in_clauses, in_sql, in_tree, parse, without_literals};
 use assay_node_engine::innermost;
 use assay_storage_model::Xact;
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,9 @@ pub const ROWS_DEFAULT: u64 = 1000;
 pub const ROWS_MAX: u64 = 10_000;
 /// Default limit of groups.
 pub const GROUPS_DEFAULT: u64 = 100_000;
+
+/// Text in the place of a query that only a tree can express.
+const TREE_ALONE: &str = "(a tree)";
 
 /// Query request of a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,6 +69,8 @@ pub struct Bounded {
     /// Upper bound of the rows or groups in the response, or `None` for all.
     pub(crate) limit: Option<u64>,
     pub(crate) cursor: Option<String>,
+    /// Text without literals, for logs and lists.
+    pub(crate) text: Arc<str>,
 }
 
 /// Objects named by a query.
@@ -106,7 +113,11 @@ impl Question {
         }
         let limit = self.limit(&bound);
         let inner = said(innermost_of(&query))?;
-        Ok(Bounded { bound, inner, question: self, limit, cursor })
+        let text = match &self.query {
+            Value::String(text) => without_literals(text),
+            _ => said(&query)?.as_str().map_or_else(|| TREE_ALONE.to_owned(), without_literals),
+        };
+        Ok(Bounded { bound, inner, question: self, limit, cursor, text: text.into() })
     }
 
     pub(crate) fn env<'t>(&self, text: Option<&'t str>) -> Env<'t> {
@@ -243,6 +254,20 @@ mod tests {
             ("infer: * | from: dataset('x')", 5),
         ] {
             assert_eq!(read(query).limit, Some(limit), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_query_has_a_text_without_literals_in_every_form() {
+        let tree = serde_json::json!({
+            "select": [{"op": "star"}],
+            "from": {"op": "function", "name": {"op": "ident", "name": ["dataset"]},
+                "args": [{"op": "literal", "value": "secret"}]},
+            "filter": {"op": "eq", "left": {"op": "ident", "name": ["id"]}, "right": {"op": "literal", "value": 7}},
+        });
+        for query in ["SELECT * FROM dataset('secret') WHERE id = 7".into(), tree] {
+            let read = Question { query, ..Question::default() }.read().expect("it reads");
+            assert_eq!(&*read.text, "SELECT * FROM dataset(?) WHERE id = ?");
         }
     }
 

@@ -141,6 +141,11 @@ pub fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
     }
 }
 
+/// Returns whether the caller has the role Owner in its organization.
+pub fn is_owner(who: &Principal) -> bool {
+    who.rights.has_role((ObjectType::Organization, who.org.0), role::OWNER)
+}
+
 /// Refuses to create tokens unless the caller is an owner with a service token. A stolen key of a person must not
 /// create credentials that outlast the membership.
 pub fn check_maker(who: &Principal) -> Result<(), RecordsError> {
@@ -149,7 +154,7 @@ pub fn check_maker(who: &Principal) -> Result<(), RecordsError> {
                    administrator creates the first one of an organization with `assay admin create-service-account`";
         return Err(RecordsError::Forbidden(why.into()));
     }
-    if !who.rights.has_role((ObjectType::Organization, who.org.0), role::OWNER) {
+    if !is_owner(who) {
         let why =
             "this credential cannot create service tokens, because it does not have the role Owner in the organization";
         return Err(RecordsError::Forbidden(why.into()));

@@ -54,6 +54,7 @@ use crate::schema::{draft, kind};
 pub use authz::ACLS_AT_ONCE_MAX;
 pub use bootstrap::Founding;
 pub use catalog::Catalog;
+pub use credentials::is_owner;
 pub use delete::Swept;
 pub use environments::Pinned;
 pub use error::RecordsError;

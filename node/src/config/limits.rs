@@ -92,6 +92,8 @@ pub struct QueriesConfig {
     pub later_job_bytes_max: u64,
     /// Upper bound of all results on the disk of this node, half of them of one organization.
     pub later_bytes_max: u64,
+    /// Time after which a query is logged with its organization, user and text without literals; 0 means never.
+    pub slow_seconds: u64,
     /// File with prices of models, which take precedence over the built-in table; empty for none.
     pub prices: PathBuf,
 }
@@ -113,6 +115,7 @@ impl Default for QueriesConfig {
             later_seconds_max: limits.jobs.seconds_max,
             later_job_bytes_max: limits.jobs.job_bytes_max,
             later_bytes_max: limits.jobs.bytes_max,
+            slow_seconds: limits.slow_seconds,
             prices: PathBuf::new(),
         }
     }
@@ -136,6 +139,7 @@ impl QueriesConfig {
                 job_bytes_max: self.later_job_bytes_max,
                 bytes_max: self.later_bytes_max,
             },
+            slow_seconds: self.slow_seconds,
         }
     }
 

@@ -15,6 +15,7 @@ pub mod machines;
 pub mod openid_provider;
 pub mod pattern;
 pub mod process;
+pub mod promql;
 pub mod rows;
 pub mod schema;
 pub mod search;

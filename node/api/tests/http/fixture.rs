@@ -23,6 +23,7 @@ use assay_node_query::{Prices, Queries, QueryLimits};
 use assay_node_records::{Founding, Records};
 use assay_node_runner::CodeHost;
 use assay_node_secrets::{Keyring, Secret, VaultKey};
+use assay_node_usage::UsageMeter;
 use assay_storage_model::NodeId;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -123,6 +124,7 @@ impl Fixture {
                 gateway: gateway(&records, settings),
                 code: CodeHost::off(dir.path().join("functions")),
                 code_forwarding: CodeForwarding::start(&cluster, Handle::current()),
+                usage: UsageMeter::open(&cluster, node_clock(&cluster)).expect("a folder"),
                 console: Console {
                     config: ConsoleConfig { operators: vec![OWNER.into()], ..ConsoleConfig::default() },
                     cluster: "0a1b2c3d".into(),

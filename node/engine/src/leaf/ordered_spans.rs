@@ -18,7 +18,7 @@ use crate::results::batch::RankedBatch;
 use crate::rows::output::{Page, Part, columns_of, order_of, shown};
 use crate::rows::rank::{Rank, Top, Weigh, cut_traces};
 use crate::scan::ScanContext;
-use crate::scan::each;
+use crate::scan::each_of_few;
 use crate::scan::filter::{KnownRows, WIDE_ROWS, is_wide};
 use crate::scan::source::ScanUnit;
 use crate::scheduling::watch::MemoryHold;
@@ -132,10 +132,11 @@ fn best(
         Order::Key { .. } => Vec::new(),
     };
     let start = || (Top::new(page.limit), context.watch.hold());
-    let made = each(context, pieces, start, |(top, held), number, piece| {
+    let made = each_of_few(context, pieces, start, |(top, held), number, piece| {
         if of_rows.is_beyond(piece) {
             return Ok(());
         }
+        context.watch.scanned(piece.unit.rows());
         if seen.traces.is_some() || seen.sampled.is_some() || keys.iter().any(|key| is_wide(key)) {
             let selected = seen.select(context, piece)?;
             offer(context, piece, number, &selected, &keys, seen.traces, &of_rows, top)?;
@@ -440,7 +441,7 @@ fn read_some(
     let columns = columns_of(bound);
     let exprs: Vec<&BoundExpr> = columns.iter().map(|(expr, _)| expr).collect();
     let start = || (Vec::<RankedBatch>::new(), context.watch.hold(), 0);
-    let made = each(context, &of_pieces, start, |(made, held, bytes), number, piece| {
+    let made = each_of_few(context, &of_pieces, start, |(made, held, bytes), number, piece| {
         let rows = &wanted[number];
         let mut selected = BooleanBufferBuilder::new(piece.unit.rows());
         selected.append_n(piece.unit.rows(), false);

@@ -24,7 +24,23 @@ pub(crate) struct ScanContext<'q> {
 }
 
 /// Processes pieces on the query threads. Returns the result of each thread, or the first error.
+///
+/// All rows of the pieces count as scanned.
 pub(crate) fn each<T: Send>(
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    start: impl Fn() -> T + Sync,
+    work: impl Fn(&mut T, usize, &ScanUnit) -> Result<(), EngineError> + Sync,
+) -> Result<Vec<T>, EngineError> {
+    each_of_few(context, pieces, start, |made, number, piece| {
+        work(made, number, piece)?;
+        context.watch.scanned(piece.unit.rows());
+        Ok(())
+    })
+}
+
+/// Processes pieces like [`each`], without counting their rows.
+pub(crate) fn each_of_few<T: Send>(
     context: &ScanContext<'_>,
     pieces: &[ScanUnit],
     start: impl Fn() -> T + Sync,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use assay_node_expressions::{Bounds, Env, Stop};
+use assay_node_running_queries::QueryProgress;
 
 use crate::EngineError;
 use crate::scheduling::workers::let_others;
@@ -40,6 +41,7 @@ struct Watched {
     bytes: AtomicUsize,
     bytes_max: usize,
     memory: Memory,
+    progress: Arc<QueryProgress>,
 }
 
 /// Memory of a part of a query, released on drop.
@@ -51,8 +53,17 @@ pub struct MemoryHold {
 
 impl Watch {
     pub fn new(until: Instant, bytes_max: usize, memory: &Memory) -> Watch {
+        Watch::counting(until, bytes_max, memory, Arc::default())
+    }
+
+    /// Creates a watch that notes the rows and the memory of the query in its progress.
+    pub fn counting(until: Instant, bytes_max: usize, memory: &Memory, progress: Arc<QueryProgress>) -> Watch {
         let (stopped, bytes, memory) = (AtomicBool::new(false), AtomicUsize::new(0), memory.clone());
-        Watch(Arc::new(Watched { stopped, until, bytes, bytes_max, memory }))
+        Watch(Arc::new(Watched { stopped, until, bytes, bytes_max, memory, progress }))
+    }
+
+    pub(crate) fn scanned(&self, rows: usize) {
+        self.0.progress.scanned(rows as u64);
     }
 
     pub fn stop(&self) {
@@ -89,7 +100,7 @@ impl Watch {
 
     /// Takes bytes, or none if there are too few, so that a failing query takes nothing from others.
     fn take(&self, more: usize) -> Result<(), EngineError> {
-        let Watched { bytes, bytes_max, memory, .. } = &*self.0;
+        let Watched { bytes, bytes_max, memory, progress, .. } = &*self.0;
         let taken = |of: &AtomicUsize, most: usize| {
             let grown = |now: usize| now.checked_add(more).filter(|grown| *grown <= most);
             of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok()
@@ -101,6 +112,7 @@ impl Watch {
             bytes.fetch_sub(more, Ordering::Relaxed);
             return Err(EngineError::Crowded(memory.0.max));
         }
+        progress.holds(bytes.load(Ordering::Relaxed) as u64);
         Ok(())
     }
 
@@ -175,6 +187,19 @@ mod tests {
         drop(third);
         assert!(one.now(0).is_ok());
         assert_eq!(memory.taken(), 0);
+    }
+
+    #[test]
+    fn the_highest_memory_and_all_scanned_rows_are_in_the_progress() {
+        let (memory, progress) = (Memory::new(150), Arc::new(QueryProgress::default()));
+        let later = Instant::now() + Duration::from_secs(60);
+        for bytes in [70, 40] {
+            let watch = Watch::counting(later, 100, &memory, Arc::clone(&progress));
+            assert!(watch.hold().now(bytes).is_ok());
+            assert!(watch.hold().now(101).is_err());
+            watch.scanned(5);
+        }
+        assert_eq!((progress.usage().rows_scanned, progress.usage().memory_bytes), (10, 70));
     }
 
     #[test]

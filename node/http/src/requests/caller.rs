@@ -15,7 +15,7 @@ use assay_node_auth::{Asker, Principal, Secret, TemporaryGrant};
 use assay_node_connections::{Connection, Owner};
 use assay_node_identity::{InvocationGrant, ModelCaller};
 use assay_node_objects::{Objects, Patience};
-use assay_node_query::{Queries, Who};
+use assay_node_query::{Queries, QueryKind, Who};
 use futures::future::LocalBoxFuture;
 use tokio::time::Instant;
 use tracing::Span;
@@ -124,7 +124,7 @@ impl Caller {
     /// Returns the holder that a query counts against, and the deadline of its wait.
     pub fn who(&self) -> Who {
         let Applicant { holder, wait } = self.applicant();
-        Who { holder, until: wait.until() }
+        Who { holder, user: self.principal.user, kind: QueryKind::Direct, until: wait.until() }
     }
 
     /// Assigns a connection to the caller.

@@ -114,7 +114,9 @@ impl ErrorKind {
             ErrorKind::NotFound => "The object does not exist, or is not visible to the credential",
             ErrorKind::MethodNotAllowed => "The path does not support this method; `Allow` names those it supports",
             ErrorKind::TooSlow => "The body arrived too slowly",
-            ErrorKind::Conflict => "The name already exists, or the idempotency key was used for another request",
+            ErrorKind::Conflict => {
+                "The name already exists, the idempotency key was used for another request, or the query was cancelled"
+            }
             ErrorKind::Past => "The version is older than the stored history",
             ErrorKind::TooLarge => "The body, or a part of it, is too large",
             ErrorKind::UnsupportedEncoding => "The encoding of the body is not supported",
@@ -339,6 +341,7 @@ impl From<AskError> for Refusal {
         let kind = match &error {
             AskError::BadRequest(_) => ErrorKind::BadRequest,
             AskError::Gone { .. } => ErrorKind::Forbidden,
+            AskError::Cancelled => ErrorKind::Conflict,
             AskError::Past { .. } => ErrorKind::Past,
             AskError::TooMuch(_) => ErrorKind::TooLarge,
             AskError::Busy(_) => ErrorKind::Busy,

@@ -28,6 +28,7 @@ use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_records::Records;
 use assay_node_runner::CodeHost;
+use assay_node_usage::UsageMeter;
 use futures::FutureExt;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -78,6 +79,8 @@ pub struct Edge {
     pub code: CodeHost,
     /// Calls of code that other nodes run.
     pub code_forwarding: CodeForwarding,
+    /// Usage of organizations and credentials.
+    pub usage: Arc<UsageMeter>,
     pub console: Console,
     /// State of the services of the API.
     pub state: ServiceState,
@@ -107,6 +110,7 @@ impl Edge {
             gateway: app.gateway,
             code: app.code,
             code_forwarding: app.code_forwarding,
+            usage: app.usage,
             console: app.console,
             state: ServiceState::default(),
             calls_models: app.services.calls_models,
@@ -389,6 +393,7 @@ mod tests {
             )),
             code: CodeHost::off(dir.path().join("functions")),
             code_forwarding: CodeForwarding::start(&cluster, Handle::current()),
+            usage: UsageMeter::open(&cluster, node_clock(&cluster)).expect("a folder"),
             console: console(&cluster),
             services: NO_SERVICES,
         }));

@@ -3,11 +3,19 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use assay_node_metrics::OrganizationCounters;
+use uuid::Uuid;
+
 use super::rules::CompiledRule;
+
+/// Family of refusals by organization.
+const REFUSED: [(&str, &str); 1] =
+    [("assay_organization_rate_refused_total", "Requests that a rate limit refused, by organization.")];
 
 #[derive(Debug)]
 pub(super) struct RateCounters {
     rules: Vec<RuleCounters>,
+    refused_of: OrganizationCounters<{ REFUSED.len() }>,
     /// Requests sent to other nodes, and those of them without a response.
     pub asks: AtomicU64,
     pub unanswered: AtomicU64,
@@ -24,7 +32,9 @@ struct RuleCounters {
 impl RateCounters {
     pub fn new(rules: usize) -> RateCounters {
         let rules = (0..rules).map(|_| RuleCounters::default()).collect();
-        RateCounters { rules, asks: AtomicU64::new(0), unanswered: AtomicU64::new(0), alone: AtomicU64::new(0) }
+        let refused_of = OrganizationCounters::new(REFUSED);
+        let (asks, unanswered, alone) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        RateCounters { rules, refused_of, asks, unanswered, alone }
     }
 
     pub fn add(counter: &AtomicU64) {
@@ -35,8 +45,9 @@ impl RateCounters {
         RateCounters::add(&self.rules[rule].admitted);
     }
 
-    pub fn refused(&self, rule: usize) {
+    pub fn refused(&self, rule: usize, organization: Uuid) {
         RateCounters::add(&self.rules[rule].refused);
+        self.refused_of.add(organization, [1]);
     }
 
     /// Returns the metrics in Prometheus text format.
@@ -66,6 +77,7 @@ impl RateCounters {
         ] {
             let _ = writeln!(text, "# TYPE assay_rate_{name} {kind}\nassay_rate_{name} {value}");
         }
+        text.push_str(&self.refused_of.text());
         text
     }
 }

@@ -178,6 +178,7 @@ impl ObjectActor {
             } else {
                 Counters::add(&counters.writes, 1);
                 Counters::add(&counters.rows, reply.rows);
+                self.registry.meters.written(self.object.org.0, reply.rows, command.len());
             }
         } else if matches!(outcome, Err(WriteFailure::Unknown { .. })) {
             Counters::add(&counters.unknown, 1);

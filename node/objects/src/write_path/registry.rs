@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::write_path::actor::{EnqueueWrite, ObjectActor};
 use crate::write_path::actor_threads::ActorSpawner;
+use crate::write_path::meters::WriteMeters;
 use crate::write_path::outcomes::WriteAttempt;
 use crate::write_path::reservation_queue::{Granted, ReservationQueue};
 use crate::write_path::reservations::ReservationRequest;
@@ -54,6 +55,7 @@ pub(crate) struct ObjectRegistry {
     pub clock: Clock,
     pub idle: Duration,
     pub counters: Counters,
+    pub meters: WriteMeters,
     /// Recorder of refusals, for log lines and metrics.
     pub refusals: Refusals,
     began: Instant,
@@ -146,6 +148,7 @@ impl ObjectRegistry {
             clock,
             idle: limits.idle,
             counters: Counters::default(),
+            meters: WriteMeters::default(),
             refusals: Refusals::default(),
             began: Instant::now(),
             mailbox: local.object.writes + MAILBOX_SLACK,

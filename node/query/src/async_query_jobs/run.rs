@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_node_limits::Holder;
+use assay_node_running_queries::{QueryKind, QueryOwner};
 use assay_storage_disk::DiskFile;
 use futures::FutureExt;
 use tokio::task::JoinSet;
@@ -193,8 +194,11 @@ impl AsyncJobs {
         let most = self.context.limits.jobs.seconds_max;
         let mut left = Duration::from_secs(record.seconds.map_or(most, |seconds| seconds.min(most)));
         let who = Holder::new(record.owner.org.0, record.owner.user);
-        let mut answer = QueryAnswer::of(&self.context, who, asked, &record.owner.homes, record.after(), left)
-            .masked(&record.owner.homes, &record.owner.masks);
+        let owner = QueryOwner { organization: record.owner.org.0, user: record.owner.user };
+        let origin = (owner, QueryKind::Job);
+        let mut answer =
+            QueryAnswer::of(&self.context, (who, origin), asked, &record.owner.homes, record.after(), left)
+                .masked(&record.owner.homes, &record.owner.masks);
         answer.asker = self.context.job_asker.get().cloned().unwrap_or_default();
         answer.versions = record.versions.iter().copied().collect();
         let file = self.directory.new_rows(name)?;

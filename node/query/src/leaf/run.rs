@@ -6,6 +6,7 @@ use std::time::Instant;
 use assay_node_btql::bound::Bound;
 use assay_node_btql::deep;
 use assay_node_engine::{Ask, LeafRows, Partial, PartialFormat, Position, Shared, Watch};
+use assay_node_running_queries::QueryProgress;
 use assay_storage_model::{ShardId, Xact};
 use bytes::Bytes;
 
@@ -28,6 +29,7 @@ pub(crate) struct LeafRun {
     request: Arc<LeafRequest>,
     /// Versions at which shards are read.
     pub versions: Vec<(ShardId, Xact)>,
+    progress: Arc<QueryProgress>,
     /// State of the query. `None` while a thread works on it, and after an error.
     work: Option<LeafWork>,
 }
@@ -45,8 +47,12 @@ impl std::fmt::Debug for LeafRun {
 }
 
 impl LeafRun {
-    /// Opens the objects of a request for rows.
-    pub async fn begin(context: &Arc<QueryContext>, request: LeafRequest) -> Result<LeafRun, AskError> {
+    /// Opens the objects of a request for rows. The parts note their use of resources in `progress`.
+    pub async fn begin(
+        context: &Arc<QueryContext>,
+        request: LeafRequest,
+        progress: Arc<QueryProgress>,
+    ) -> Result<LeafRun, AskError> {
         let What::Part { limit, after, write, until, seed, bytes } = request.what else {
             return Err(AskError::Internal("hashes were requested as rows".into()));
         };
@@ -54,7 +60,7 @@ impl LeafRun {
         let after = after.map(|(place, xact, object)| Position { place, xact, object, write });
         let rows = LeafRows::new(sources, Ask { limit, bytes, after, until, seed });
         let work = Some(LeafWork { bound: None, rows });
-        Ok(LeafRun { context: Arc::clone(context), request: Arc::new(request), versions, work })
+        Ok(LeafRun { context: Arc::clone(context), request: Arc::new(request), versions, progress, work })
     }
 
     /// Computes the next part. Also returns whether it is the last one.
@@ -63,7 +69,8 @@ impl LeafRun {
         let Some(mut work) = self.work.take() else {
             return Err(AskError::Internal("a part is computed twice".into()));
         };
-        let watch = Watch::new(until, self.request.bytes_max, &context.memory);
+        let progress = Arc::clone(&self.progress);
+        let watch = Watch::counting(until, self.request.bytes_max, &context.memory, progress);
         let _stop = StopOnDrop(watch.clone());
         let who = self.request.who();
         let shared = context.shared_by(who);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster::{AskStream, NoAnswer, ObjectAccess, StreamService};
+use assay_node_running_queries::{QueryProgress, QueryUsage};
 use assay_storage_model::{ShardId, Xact};
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -43,6 +44,9 @@ pub(crate) fn format_of_stream(objects: &[LeafObject]) -> u16 {
 struct ChunkHead {
     versions: Vec<(ShardId, Xact)>,
     is_last: bool,
+    /// Resources used for this part. Nodes up to 0.6 do not tell.
+    #[serde(default, skip_serializing_if = "QueryUsage::is_nothing")]
+    usage: QueryUsage,
 }
 
 /// Part received from another node.
@@ -51,6 +55,7 @@ pub(crate) struct LeafChunk {
     pub versions: Vec<(ShardId, Xact)>,
     pub part: LeafPart,
     pub is_last: bool,
+    pub usage: QueryUsage,
 }
 
 /// Service that streams parts to other nodes.
@@ -117,14 +122,15 @@ async fn send_parts(
         return Err(AskError::NotServed(why));
     }
     let time = Duration::from_millis(request.millis);
-    let mut run = LeafRun::begin(context, request).await?;
+    let progress = Arc::new(QueryProgress::default());
+    let mut run = LeafRun::begin(context, request, Arc::clone(&progress)).await?;
     // The first part may take as long as a query may.
     let mut until = None;
     loop {
         let (part, is_last) = run.next(Instant::now() + time, PartForm::Encoded).await?;
         let until = *until.get_or_insert_with(|| Instant::now() + LIFETIME_MAX);
         let LeafPart::Part(bytes) = part else { return Err(AskError::Internal("a part is not encoded".into())) };
-        let head = ChunkHead { versions: run.versions.clone(), is_last };
+        let head = ChunkHead { versions: run.versions.clone(), is_last, usage: progress.take_usage() };
         let sent = sender.send_timeout(packed::pack(&Ok::<_, AskError>(head), &bytes), PAUSE_MAX).await;
         if sent.is_err() || is_last || Instant::now() >= until {
             return Ok(());
@@ -139,7 +145,12 @@ fn pack_error(why: &AskError) -> Bytes {
 /// Decodes a chunk. Returns `None` if it is invalid.
 fn unpack(chunk: Bytes) -> Option<Result<LeafChunk, AskError>> {
     let (head, part): (Result<ChunkHead, AskError>, Bytes) = packed::unpack(chunk)?;
-    Some(head.map(|ChunkHead { versions, is_last }| LeafChunk { versions, part: LeafPart::Part(part), is_last }))
+    Some(head.map(|ChunkHead { versions, is_last, usage }| LeafChunk {
+        versions,
+        part: LeafPart::Part(part),
+        is_last,
+        usage,
+    }))
 }
 
 #[derive(Debug)]
@@ -195,10 +206,12 @@ mod tests {
 
     #[test]
     fn chunks_read_back_and_damaged_ones_do_not() {
-        let head = ChunkHead { versions: vec![(ShardId(3), Xact(7))], is_last: true };
+        let usage = QueryUsage { rows_scanned: 5, memory_bytes: 6 };
+        let head = ChunkHead { versions: vec![(ShardId(3), Xact(7))], is_last: true, usage };
         let packed = packed::pack(&Ok::<_, AskError>(head), b"rows");
         let chunk = unpack(packed.clone()).expect("a chunk").expect("a part");
         assert_eq!((chunk.versions, chunk.is_last), (vec![(ShardId(3), Xact(7))], true));
+        assert_eq!(chunk.usage, usage);
         assert!(matches!(chunk.part, LeafPart::Part(part) if part == "rows"));
         assert!(unpack(packed.slice(..10)).is_none());
         let failed = unpack(pack_error(&AskError::Busy("full".into()))).expect("a chunk");
@@ -207,7 +220,8 @@ mod tests {
 
     #[test]
     fn the_head_of_a_chunk_stays_as_it_is() {
-        let head = ChunkHead { versions: vec![(ShardId(3), Xact(7))], is_last: false };
+        let usage = QueryUsage::default();
+        let head = ChunkHead { versions: vec![(ShardId(3), Xact(7))], is_last: false, usage };
         let packed = packed::pack(&Ok::<_, AskError>(head), b"rows");
         assert_eq!(&packed[4..], br#"{"Ok":{"versions":[[3,7]],"is_last":false}}rows"#);
     }

@@ -9,6 +9,7 @@ pub(crate) mod compose;
 pub(crate) mod dev;
 pub(crate) mod lost_majority;
 pub(crate) mod machines;
+pub(crate) mod monitoring;
 pub(crate) mod program;
 pub(crate) mod restore_drill;
 pub(crate) mod scrub;

@@ -4,6 +4,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use super::NO_ID;
 use super::acts::{Act, Open, Scope, says};
 use super::callers::{Caller, Way, new_acl};
 use super::kinds::Kind;
@@ -66,6 +67,7 @@ impl Beside {
         acts.extend(self.tokens(world, caller)?);
         acts.extend(self.grants(world, caller)?);
         acts.extend(self.evaluations(world));
+        acts.extend(running_queries());
         acts.extend(self.scoring(world));
         for (object, id) in pinned(world) {
             acts.extend(self.pins(world, caller, object, &id)?);
@@ -304,6 +306,16 @@ impl Beside {
                 .takes(&all, &gone),
         ])
     }
+}
+
+/// Every member may list running queries. One that does not run exists for nobody.
+fn running_queries() -> Vec<Act> {
+    let nowhere = TargetObject { object: "query", within: Vec::new() };
+    let cancel = Ask::new("POST", format!("/v1/query/{NO_ID}/cancel"), json!({}));
+    vec![
+        Act::new("running query: list", Rule::Listed, Ask::get("/v1/query/running"), NO_ID, says("silent_nodes")),
+        Act::new("running query: cancel", Rule::Later { of: nowhere }, cancel, NO_ID, says("is_cancelled")),
+    ]
 }
 
 /// Runs an evaluation over one case, and returns its id and its experiment.

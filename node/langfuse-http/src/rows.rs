@@ -94,7 +94,7 @@ pub(crate) async fn page_after(
 
 /// Writes rows of an object in parts, in their order.
 pub(crate) async fn write(caller: &Caller, kind: ObjectKind, id: Uuid, rows: Vec<Value>) -> Result<(), Refusal> {
-    Ok(write_each(caller, kind, id, rows).await?)
+    write_each(caller, kind, id, rows).await.map_err(Refusal::from)
 }
 
 /// Writes rows like [`write`]. The error of an invalid row has its position among all rows.

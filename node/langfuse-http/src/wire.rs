@@ -130,8 +130,8 @@ async fn executed(operation: Operation, call: WireCall, payload: Payload) -> Han
         Operation::DeleteRun { dataset, run } => runs::delete(&call, &dataset, &run).await,
         Operation::Unsupported => Err(Refusal::new(
             ErrorKind::NotImplemented,
-            "this operation of Langfuse has no equivalent on this server; the guide page \"Coming from Langfuse\" lists \
-             what has one",
+            "this operation of Langfuse has no equivalent on this server; the guide page \"Coming from Langfuse\" \
+             lists what has one",
         )),
         Operation::OtherMethod => {
             Err(Refusal::new(ErrorKind::MethodNotAllowed, "this path of Langfuse's API does not support this method"))
@@ -144,6 +144,7 @@ async fn projects(call: &WireCall) -> HandlerResult {
     let project = call.edge.records.get(&call.principal, &kinds::PROJECT, call.project).await?;
     let organization = json!({"id": call.principal.org, "name": call.principal.org_name});
     json(&json!({"data": [{
-        "id": project["id"], "name": project["name"], "organization": organization, "metadata": {}, "retentionDays": null,
+        "id": project["id"], "name": project["name"], "organization": organization, "metadata": {},
+        "retentionDays": null,
     }]}))
 }

@@ -1,4 +1,4 @@
-//! Langfuse's public API as rows, records and queries of this server, and back. Pure: it depends on no HTTP and no clock.
+//! Langfuse's public API as rows, records and queries of this server, and back. It depends on no HTTP and no clock.
 //!
 //! | module | subject |
 //! |---|---|

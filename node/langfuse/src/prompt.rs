@@ -360,8 +360,8 @@ pub fn prompt_meta(row: &Value) -> Value {
     let mut labels: Vec<String> = state.labels.keys().cloned().collect();
     labels.push(LATEST.into());
     json!({
-        "name": view["name"], "type": view["type"], "versions": (1..=state.newest).collect::<Vec<_>>(), "labels": labels,
-        "tags": view["tags"], "lastUpdatedAt": view["updatedAt"], "lastConfig": view["config"],
+        "name": view["name"], "type": view["type"], "versions": (1..=state.newest).collect::<Vec<_>>(),
+        "labels": labels, "tags": view["tags"], "lastUpdatedAt": view["updatedAt"], "lastConfig": view["config"],
     })
 }
 
@@ -431,7 +431,8 @@ mod tests {
 
     #[test]
     fn a_prompt_of_this_server_is_version_1_in_production() {
-        let row = json!({"name": "n", "prompt_data": {"prompt": {"type": "chat", "messages": [{"role": "user", "content": "q"}]},
+        let messages = json!([{"role": "user", "content": "q"}]);
+        let row = json!({"name": "n", "prompt_data": {"prompt": {"type": "chat", "messages": messages},
             "options": {"model": "m"}}});
         let state = PromptState::of(&row);
         assert_eq!(state.resolve(&VersionChoice::of(None, None).expect("the default")), Some((1, None)));

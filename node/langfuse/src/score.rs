@@ -286,8 +286,8 @@ mod tests {
 
     #[test]
     fn a_score_reads_back_in_each_form() {
-        let sent = json!({"id": "s", "traceId": "t", "observationId": "o", "name": "n", "value": 1, "dataType": "BOOLEAN",
-            "comment": "c", "metadata": {"a": 1}});
+        let sent = json!({"id": "s", "traceId": "t", "observationId": "o", "name": "n", "value": 1,
+            "dataType": "BOOLEAN", "comment": "c", "metadata": {"a": 1}});
         let row = score(sent).expect("a score").rows().score;
         let older = score_view(&row, "p", ScoreShape::Older).expect("a score");
         assert_eq!(

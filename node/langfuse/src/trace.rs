@@ -109,7 +109,8 @@ impl Observation {
             "completionStartTime": field(row, "completion_start_time"), "createdAt": started, "updatedAt": started,
             "input": get("input"), "output": get("output"), "metadata": read_object(row),
             "model": of_metadata(row, "model"), "modelParameters": or(field(row, "model_parameters"), json!({})),
-            "promptId": null, "promptName": field(row, "prompt_name"), "promptVersion": version(&field(row, "prompt_version")),
+            "promptId": null, "promptName": field(row, "prompt_name"),
+            "promptVersion": version(&field(row, "prompt_version")),
             "latency": latency, "timeToFirstToken": metric("time_to_first_token"), "modelId": null, "inputPrice": null,
             "outputPrice": null, "totalPrice": null,
         });
@@ -255,11 +256,13 @@ mod tests {
 
     fn rows() -> Vec<Value> {
         vec![
-            json!({"id": "t", "span_id": "t", "root_span_id": "t", "span_parents": null, "created": "2026-01-01T00:00:00.000Z",
+            json!({"id": "t", "span_id": "t", "root_span_id": "t", "span_parents": null,
+                "created": "2026-01-01T00:00:00.000Z",
                 "span_attributes": {"name": "chat", "type": "task"}, "tags": ["a"],
                 "metadata": {"user_id": "u", "k": 1, "langfuse": {"kind": "trace", "release": "r"}}}),
-            json!({"id": "t-o", "span_id": "o", "root_span_id": "t", "span_parents": ["t"], "created": "2026-01-01T00:00:00.000Z",
-                "span_attributes": {"name": "answer", "type": "llm"}, "metrics": {"start": 1_767_225_600.0, "end": 1_767_225_602.0},
+            json!({"id": "t-o", "span_id": "o", "root_span_id": "t", "span_parents": ["t"],
+                "created": "2026-01-01T00:00:00.000Z", "span_attributes": {"name": "answer", "type": "llm"},
+                "metrics": {"start": 1_767_225_600.0, "end": 1_767_225_602.0},
                 "input": [1], "metadata": {"model": "m", "langfuse": {"kind": "observation", "type": "GENERATION",
                     "usage_details": {"input": 3, "output": 4}, "cost_details": {"input": 0.5, "output": 0.25},
                     "prompt_version": "2"}}}),

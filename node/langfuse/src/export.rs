@@ -69,7 +69,7 @@ pub fn rows_of_export(export: Export, project: Uuid, sdk: SdkVersion) -> Rows {
     let mut traces: BTreeMap<String, (usize, Trace)> = BTreeMap::new();
     for Mapped { index, row, .. } in taken {
         let Value::Object(row) = row else { continue };
-        let mut span = Span::of(row, sdk);
+        let span = Span::of(row, sdk);
         let (_, trace) = traces.entry(span.trace_id.clone()).or_insert_with(|| (index, Trace::default()));
         trace.see(&span);
         let experiment = span.experiment(project);
@@ -164,7 +164,7 @@ impl Span {
     }
 
     /// Returns the object and the fields of the experiment's row, if the span is the root of an experiment's item.
-    fn experiment(&mut self, project: Uuid) -> Option<(ParentObject, Map<String, Value>)> {
+    fn experiment(&self, project: Uuid) -> Option<(ParentObject, Map<String, Value>)> {
         let raw = |name: &str| text_of(&self.raw, &format!("langfuse.experiment.{name}"));
         if raw("item.root_observation_id") != Some(self.span_id.as_str()) {
             return None;

@@ -82,6 +82,13 @@ fn any(children: Vec<Value>) -> Value {
     json!({"op": "or", "children": children})
 }
 
+/// Returns the conditions for a value of a field, one of which has to hold. A missing field has its default.
+fn matches_of(path: &[&str], value: &str) -> Vec<Value> {
+    let is_default = matches!((path.last(), value), (Some(&"environment"), "default") | (Some(&"level"), "DEFAULT"));
+    let missing = is_default.then(|| json!({"op": "isnull", "expr": ident(path)}));
+    [compare("eq", path, value)].into_iter().chain(missing).collect()
+}
+
 const KIND: [&str; 3] = ["metadata", OWN, "kind"];
 
 /// Returns the condition that a row comes from another SDK.
@@ -124,8 +131,7 @@ impl RowFilter {
     fn is(self, path: &[&str], values: &[&str]) -> RowFilter {
         match values {
             [] => self,
-            [value] => self.and(compare("eq", path, *value)),
-            values => self.and(any(values.iter().map(|value| compare("eq", path, *value)).collect())),
+            values => self.and(any(values.iter().flat_map(|value| matches_of(path, value)).collect())),
         }
     }
 
@@ -382,7 +388,7 @@ impl RowFilter {
 
 /// Refuses parameters that would otherwise be ignored, so that no list has more than was asked for.
 fn refuse_others(pairs: &[(String, String)], known: &[&str]) -> Result<(), BadField> {
-    match pairs.iter().find(|(name, value)| !value.is_empty() && !known.contains(&name.trim_end_matches("[]"))) {
+    match pairs.iter().find(|(name, value)| !value.is_empty() && !known.contains(&name.as_str())) {
         None => Ok(()),
         Some((name, _)) => Err(BadField(format!("the parameter `{}` is not supported by this server", shown(name)))),
     }

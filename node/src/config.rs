@@ -24,7 +24,7 @@ use assay_node_backups::BackupConfig;
 use assay_node_egress::EgressSettings;
 use assay_node_files::FilesConfig;
 use assay_node_gateway::settings::GatewaySettings;
-use assay_node_http::{AdminConfig, ConsoleConfig, HttpConfig, TlsFiles};
+use assay_node_http::{AdminConfig, ConsoleConfig, HttpConfig, TlsFiles, WiresConfig};
 use assay_node_identity::{CLIENT_SECRET_VARIABLE, JwtConfig, OidcConfig};
 use assay_node_limits::LimitsConfig;
 use assay_node_retention::RetentionConfig;
@@ -82,6 +82,7 @@ pub struct Config {
     pub egress: EgressSettings,
     pub gateway: GatewaySettings,
     pub functions: FunctionSettings,
+    pub wires: WiresConfig,
     pub log: LogConfig,
     pub founding: FoundingConfig,
 }

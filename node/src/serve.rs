@@ -134,6 +134,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
         metrics: metrics::source(&cluster, (&objects, &queries), (&outbound, &budgets), functions, &backups),
         config: config.http.clone(),
+        wires: config.wires.clone(),
         rates: rate_limiter(&config, &cluster)?,
         quotas: Quotas::new(config.limits.quotas.clone(), ClusterUsage::start(&cluster, &config.limits.quotas)),
         admin: http_listener::open(&config, Arc::clone(&cluster))?,

@@ -16,6 +16,7 @@ use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::server::edge::Edge;
 use assay_node_http::web::{self, Data, HttpRequest, HttpResponse, Method, ServiceConfig, header, resource, to};
 use assay_node_identity::CONSOLE_CALLBACK;
+use assay_node_langfuse_http::{self as langfuse, LANGFUSE_PATH};
 use assay_node_mcp_http::{self as mcp, MCP_PATH, METADATA_PATH};
 use assay_node_online_scoring_executor::operations as online_scoring;
 use assay_node_query_http::{btql, downloads, jobs, parsing, running};
@@ -210,7 +211,7 @@ fn evaluations_of(config: &mut Routes<'_>) {
     config.service(at("/v1/eval/{id}/report").route(get().to(evaluations::report)));
 }
 
-/// Registers routes without a description: the console page, its files, and browser reports.
+/// Registers routes without a description: the console page, its files, browser reports, and Langfuse's API.
 fn register_pages(config: &mut ServiceConfig) {
     let of = |path: &str| resource(path.to_owned()).default_service(to(unrouted));
     config
@@ -218,6 +219,8 @@ fn register_pages(config: &mut ServiceConfig) {
         .service(of("/app").route(web::get().to(console::page)))
         .service(of("/app/assets/{path:.*}").route(web::get().to(console::asset)))
         .service(of("/app/{path:.*}").route(web::get().to(console::page)));
+    // The reference of these operations is that of Langfuse.
+    config.service(resource(format!("{LANGFUSE_PATH}/{{path:.*}}")).default_service(to(langfuse::serve)));
 }
 
 /// Registers the paths of the AI gateway, which share one handler and follow all other routes.

@@ -8,7 +8,7 @@ use assay_storage_model::{ObjectKey, Xact};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::row::{first_write, is_one, merge_paths, shown, written};
+use crate::row::{first_write, is_one, merge_paths, next_write, shown, written};
 use crate::{Definition, Functions, FunctionsError, Version, read, row_home};
 
 /// Upper bound of attempts when concurrent requests reserve and release the slug.
@@ -67,6 +67,31 @@ impl Functions {
             return Ok((self.changed(definition, &place, row).await?, true));
         }
         Err(others_are_faster())
+    }
+
+    /// Replaces the definition whose newest row the caller saw at a version.
+    ///
+    /// Returns `None` if another such change of that version came first, so that no change is lost. Other writes are
+    /// not noticed.
+    pub async fn replace_at(
+        &self,
+        who: &Principal,
+        definition: Definition,
+        (id, seen): (Uuid, Xact),
+        body: Map<String, Value>,
+    ) -> Result<Option<Value>, FunctionsError> {
+        let place = self.records.prompt(who, id, Permission::Update).await?;
+        let fields = definition.created(body)?;
+        let before = self.row(&place, Some(seen)).await?.filter(|row| is_one(definition, row));
+        let before = before.ok_or_else(|| missing(definition, id))?;
+        let mut row = written(id, fields);
+        row.insert("created".into(), before.get("created").cloned().unwrap_or(Value::Null));
+        let (xact, duplicate) = self.write(&place.home, row, Some(next_write(id, seen))).await?;
+        if duplicate {
+            return Ok(None);
+        }
+        let row = self.row(&place, Some(xact)).await?;
+        Ok(Some(shown(definition, row.ok_or_else(|| missing(definition, id))?)))
     }
 
     pub async fn get(

@@ -1,6 +1,7 @@
 //! The row of a prompt or function, in its stored form and in that of responses. Pure.
 
 use assay_node_records::Definition;
+use assay_storage_model::Xact;
 use assay_storage_model::command::RequestId;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -72,6 +73,12 @@ pub(crate) fn first_write(id: Uuid, revision: u64) -> RequestId {
     RequestId { key: key.into_bytes(), content }
 }
 
+/// Returns the idempotency key of the write that follows a version, so that only one of several counts.
+pub(crate) fn next_write(id: Uuid, seen: Xact) -> RequestId {
+    let key = Uuid::from_u128(id.as_u128().rotate_left(2) ^ u128::from(seen.0));
+    RequestId { key: key.into_bytes(), content: *b"assay next row\0\0" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +123,14 @@ mod tests {
             assert_eq!((is_one(Definition::Prompt, &row), is_one(Definition::Function, &row)), (is, true));
         }
         assert!(is_prompt(&json!({})));
+    }
+
+    #[test]
+    fn one_write_follows_each_version() {
+        let id = Uuid::from_u128(7 << 64);
+        assert_eq!(next_write(id, Xact(3)), next_write(id, Xact(3)));
+        assert_ne!(next_write(id, Xact(3)).key, next_write(id, Xact(4)).key);
+        assert_ne!(next_write(id, Xact(3)).key, first_write(id, 3).key);
     }
 
     #[test]

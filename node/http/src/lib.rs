@@ -16,6 +16,7 @@
 //! | [`openapi`] | builder of operations for the OpenAPI document |
 //! | [`access_log`] | log of requests |
 //! | [`web`] | types of actix-web that handlers use |
+//! | `wires` | switches of the wires of other products |
 //!
 //! A panic in a handler ends its request with a 500 and is counted. It never ends the process (decision 11 of the
 //! design).
@@ -29,6 +30,7 @@ pub mod requests;
 pub mod responses;
 pub mod server;
 pub mod web;
+mod wires;
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,6 +54,7 @@ pub use console::{ClusterReadings, Console, ConsoleConfig};
 pub use server::admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use server::sockets::Sockets;
 pub use server::{Handle, Server};
+pub use wires::{PHOENIX_KEY, WireSwitch, WiresConfig};
 
 /// Dependencies and settings of the server.
 #[derive(Clone)]
@@ -63,6 +66,7 @@ pub struct App {
     /// Source of further metrics in Prometheus text format, which follow those of the server.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub config: HttpConfig,
+    pub wires: WiresConfig,
     pub rates: RateLimiter,
     pub quotas: Quotas,
     /// `None` without an administration listener.

@@ -10,6 +10,7 @@
 //! | `provider`, `oidc`, `outward` | the OpenID provider that identifies people, and requests to it |
 //! | `refreshed` | cached value of a slow source, whose fetch readers share |
 //! | `members`, `invitations`, `service_accounts` | membership of organizations, and its changes |
+//! | `project_accounts` | service accounts of one project |
 //! | `organizations` | reads and changes of organizations by their members |
 //! | `access` | explanation of access to an object |
 //! | `console_sessions`, `console_login` | console sessions of browsers, by a credential or with the provider |
@@ -38,6 +39,7 @@ mod members;
 mod oidc;
 mod organizations;
 mod outward;
+mod project_accounts;
 mod provider;
 mod refreshed;
 mod service_accounts;
@@ -70,6 +72,7 @@ pub use logins::{GrantRefusal, LoginTokens, StartedLogin};
 pub use members::MEMBERS_AT_ONCE_MAX;
 pub use oidc::{CLIENT_SECRET_VARIABLE, OidcConfig, OpenId, open_provider};
 pub use outward::{BadStatus, OutwardClient, OutwardServer, ServerUrl, parse_url};
+pub use project_accounts::ProjectAccount;
 pub use provider::{LoginGate, LoginPermit, Provider, ProviderRefusal};
 pub use setup::{Setup, SetupState};
 pub use sign_in_codes::SIGN_IN_CODE_SECONDS;

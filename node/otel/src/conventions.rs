@@ -13,6 +13,7 @@ use crate::events::Messages;
 
 pub(crate) use braintrust::{PARENT, PRESERVE};
 pub(crate) use gen_ai::{EVALUATION_EVENT, content_of_event, message_of_event, moves_to_span};
+pub use langfuse::{total_cost, usage_metrics};
 
 /// Conventions in order of precedence, for each field. Attributes made for these rows come first, then the common
 /// conventions, then those of single libraries. Messages in events come between the first two.

@@ -22,6 +22,7 @@ mod error;
 mod events;
 mod json;
 mod parent;
+mod phoenix;
 pub mod proto;
 mod slug;
 mod span;
@@ -37,12 +38,14 @@ pub use answer::{
     REASONS_TOLD_MAX, Rejected, encode_not_stored, encode_response, encode_retry, encode_status, rpc_code,
 };
 pub use attributes::ATTRIBUTE_NAME_BYTES_MAX;
+pub use conventions::{total_cost, usage_metrics};
 pub use decode::{
     ATTRIBUTES_MAX, EVENTS_MAX, Encoding, Export, GROUPS_MAX, LINKS_MAX, Limits, MESSAGES_MAX, SPANS_MAX, Signal,
     VALUE_DEPTH_MAX, count, decode,
 };
 pub use error::OtelError;
 pub use parent::{Parent, ParentObject};
+pub use phoenix::PHOENIX_PROJECT;
 pub use slug::{ObjectType, SLUG_BYTES_MAX, Slug, SlugObject, SpanIds};
 
 use span::Around;

@@ -1,6 +1,7 @@
 //! Destination of spans, from a header or an attribute of a span.
 
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::error::OtelError;
 use crate::slug::{ObjectType, Slug, SlugObject, SpanIds};
@@ -13,6 +14,8 @@ pub enum ParentObject {
     /// Logs of the project with this name, which is created if it does not exist.
     ProjectNamed(String),
     Experiment(String),
+    /// Experiment with this name in a project, which is created if it does not exist.
+    ExperimentNamed { project: Uuid, name: String, dataset: Option<Uuid> },
     /// Logs of the playground with this id.
     Playground(String),
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use assay_cluster::{Cluster, OperateError};
 use assay_node_identity::{Identity, InvitationReply};
 use assay_node_organization_deletion::delete_organization;
+use assay_node_langfuse::public_key;
 use assay_storage_model::NodeId;
 use serde_json::{Value, json};
 
@@ -109,6 +110,17 @@ pub async fn execute_admin_command(identity: &Identity, command: AdminCommand) -
         AdminCommand::DeleteKey { id } => identity.admin_delete_key(id).await,
         AdminCommand::CreateServiceAccount { name, organization } => {
             identity.admin_create_service_account(&organization, &name).await
+        }
+        AdminCommand::CreateLangfuseKey { name, organization, project } => {
+            let made = identity.admin_create_project_account(&organization, &project, &name).await;
+            made.map(|account| {
+                let mut pair = account.described;
+                pair["public_key"] = public_key(account.project).into();
+                if let Some(token) = pair.as_object_mut().and_then(|pair| pair.shift_remove("service_token")) {
+                    pair["secret_key"] = token;
+                }
+                pair
+            })
         }
         AdminCommand::ServiceTokens { organization } => identity.admin_service_tokens(&organization).await,
         AdminCommand::CreateServiceToken { name, organization, account } => {

@@ -94,6 +94,16 @@ pub enum AdminCommand {
         #[arg(long, value_name = "NAME")]
         organization: String,
     },
+    /// Create a pair of keys for Langfuse's SDKs, with rights on one project; prints it, once
+    CreateLangfuseKey {
+        /// Name of the application that uses it, such as `support-bot`
+        name: String,
+        #[arg(long, value_name = "NAME")]
+        organization: String,
+        /// Name or id of the project
+        #[arg(long, value_name = "PROJECT")]
+        project: String,
+    },
     /// List the service tokens of an organization
     ServiceTokens {
         #[arg(long, value_name = "NAME")]

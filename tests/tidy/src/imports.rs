@@ -113,6 +113,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-guide", &[]),
     ("assay-node-limits", &["assay-cluster", "assay-node-auth", "assay-node-metrics", "assay-storage-model"]),
     ("assay-node-otel", &[]),
+    ("assay-node-langfuse", &["assay-node-otel", "assay-storage-model"]),
     ("assay-node-prompts", &[]),
     ("assay-node-expressions", &["assay-node-btql", "assay-storage-model"]),
     (
@@ -321,6 +322,21 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "assay-node-langfuse-http",
+        &[
+            "assay-node-auth",
+            "assay-node-functions",
+            "assay-node-http",
+            "assay-node-langfuse",
+            "assay-node-objects",
+            "assay-node-otel",
+            "assay-node-query-http",
+            "assay-node-records",
+            "assay-node-rows-http",
+            "assay-storage-model",
+        ],
+    ),
+    (
         "assay-node-invocations-http",
         &[
             "assay-node-api-descriptions",
@@ -409,6 +425,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-identity",
             "assay-node-invocations",
             "assay-node-invocations-http",
+            "assay-node-langfuse-http",
             "assay-node-limits",
             "assay-node-mcp-http",
             "assay-node-objects",

@@ -13,7 +13,7 @@ use assay_node_console::cluster::ClusterReader;
 use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
 use assay_node_gateway::{Gateway, GatewayParts, GatewaySettings};
 use assay_node_http::{
-    Admin, App, Console, ConsoleConfig, Handle as ServerHandle, Health, HttpConfig, Server, Sockets,
+    Admin, App, Console, ConsoleConfig, Handle as ServerHandle, Health, HttpConfig, Server, Sockets, WiresConfig,
 };
 use assay_node_identity::{Identity, Jwts};
 use assay_node_limits::{LimitsConfig, Quotas, RateLimiter, RatePeers, RateRule, RateView};
@@ -117,6 +117,7 @@ impl Fixture {
                 health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new(), shortfalls: Vec::new() }),
                 metrics: Arc::new(|| "assay_more 1\n".into()),
                 config,
+                wires: WiresConfig::default(),
                 rates: RateLimiter::new(limits, Arc::new(Alone), Handle::current()).expect("rules"),
                 quotas: Quotas::default(),
                 admin,

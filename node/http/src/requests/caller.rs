@@ -28,6 +28,7 @@ use crate::requests::function_access::{NOT_OPEN_TO_FUNCTIONS, is_open_to_functio
 use crate::requests::wait::Wait;
 use crate::responses::refusal::{ErrorKind, Refusal};
 use crate::server::edge::Edge;
+use crate::wires::PHOENIX_KEY;
 
 pub const AUTHORIZATION: &str = "authorization";
 pub const FORWARDED_PROTO: &str = "x-forwarded-proto";
@@ -264,6 +265,27 @@ impl ModelClientCall {
     }
 }
 
+/// Call of an exporter, which may be a client of Phoenix with the key in a header of its own.
+#[derive(Debug)]
+pub struct PhoenixCall(pub Call);
+
+impl FromRequest for PhoenixCall {
+    type Error = Refusal;
+    type Future = LocalBoxFuture<'static, Result<PhoenixCall, Refusal>>;
+
+    fn from_request(request: &HttpRequest, _: &mut RawPayload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let header = |name: &str| request.headers().get(name).map(|value| value.as_bytes().to_vec());
+            let edge = request.app_data::<Data<Edge>>().ok_or_else(|| Refusal::internal("the route has no edge"))?;
+            let (authorization, key) = (header(AUTHORIZATION), header(PHOENIX_KEY));
+            let credential = edge.phoenix_credential(authorization.as_deref(), key.as_deref());
+            let accepted = (AcceptedCredentials::Lasting, None);
+            Call::with_credential(request.clone(), credential.as_deref(), accepted).await.map(PhoenixCall)
+        })
+    }
+}
+
 /// Returns the credential of a model client as a value of `Authorization`. That header takes precedence over the
 /// others.
 fn model_client_credential(request: &HttpRequest) -> Result<Option<Vec<u8>>, Refusal> {
@@ -292,6 +314,12 @@ impl Call {
     pub async fn of(request: HttpRequest) -> Result<Call, Refusal> {
         let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes().to_vec());
         Call::with_credential(request, authorization.as_deref(), (AcceptedCredentials::Lasting, None)).await
+    }
+
+    /// Authenticates a caller whose credential is not in the form of this API, such as a password.
+    pub async fn of_secret(request: HttpRequest, secret: &Secret) -> Result<Call, Refusal> {
+        let value = [b"Bearer ".as_slice(), secret.expose().as_bytes()].concat();
+        Call::with_credential(request, Some(&value), (AcceptedCredentials::Lasting, None)).await
     }
 
     async fn with_credential(

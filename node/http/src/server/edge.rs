@@ -46,7 +46,7 @@ use crate::responses::response_headers::ResponseHeaders;
 use crate::server::admin::AdminListener;
 use crate::server::metrics::ServerMetrics;
 use crate::server::service_state::ServiceState;
-use crate::{App, Console, Health};
+use crate::{App, Console, Health, WiresConfig};
 
 /// Paths that are served even if all regular connections are in use.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
@@ -68,6 +68,7 @@ pub struct Edge {
     pub files: Files,
     pub queries: Queries,
     pub config: HttpConfig,
+    pub wires: WiresConfig,
     pub counts: ServerMetrics,
     pub budgets: Budgets,
     pub rates: RateLimiter,
@@ -105,6 +106,7 @@ impl Edge {
             rates: app.rates,
             quotas: app.quotas,
             config: app.config,
+            wires: app.wires,
             admin: app.admin.map(AdminListener::new),
             logins: app.provider.map(LoginGate::new),
             gateway: app.gateway,
@@ -381,6 +383,7 @@ mod tests {
             health: Arc::new(move || health.clone()),
             metrics: Arc::new(String::new),
             config,
+            wires: WiresConfig::default(),
             rates: RateLimiter::default(),
             quotas: Quotas::default(),
             admin: None,

@@ -43,13 +43,10 @@ fn span_type(attributes: &Attributes) -> Option<&'static str> {
 
 fn after(attributes: &mut Attributes, draft: &mut Draft) {
     let details = |name: &str| attributes.get(name).and_then(object).unwrap_or_default();
-    tokens(&details("langfuse.observation.usage_details"), draft);
-    let costs = details("langfuse.observation.cost_details");
-    let total = costs.get("total").and_then(number).or_else(|| {
-        let parts: Vec<f64> = costs.values().filter_map(|cost| number(cost)?.as_f64()).collect();
-        if parts.is_empty() { None } else { Number::from_f64(parts.iter().sum()) }
-    });
-    draft.metric("estimated_cost", total, 1.0);
+    for (metric, count) in usage_metrics(&details("langfuse.observation.usage_details")) {
+        draft.metric(metric, Some(count), 1.0);
+    }
+    draft.metric("estimated_cost", total_cost(&details("langfuse.observation.cost_details")), 1.0);
     draft.add_metadata(details("langfuse.observation.model.parameters"));
     for name in METADATA {
         if let Some(all) = attributes.take_if(name, object) {
@@ -62,26 +59,33 @@ fn after(attributes: &mut Attributes, draft: &mut Draft) {
     draft.tag(attributes.get("langfuse.trace.tags").and_then(texts).unwrap_or_default());
 }
 
-/// Fills token counts, whose names are free.
+/// Returns the total of the costs of a call: the one that is given, or the sum of its parts.
+pub fn total_cost(costs: &Map<String, Value>) -> Option<Number> {
+    costs.get("total").and_then(number).or_else(|| {
+        let parts: Vec<f64> = costs.values().filter_map(|cost| number(cost)?.as_f64()).collect();
+        if parts.is_empty() { None } else { Number::from_f64(parts.iter().sum()) }
+    })
+}
+
+/// Returns the metrics of token counts, whose names are free.
 ///
 /// Names for the prompt begin with `input`, and names for the answer with `output`. Each token is in a single count, so
 /// cached tokens are added to the prompt. Counts with OpenAI's names are accepted, too.
-fn tokens(details: &Map<String, Value>, draft: &mut Draft) {
+pub fn usage_metrics(details: &Map<String, Value>) -> Vec<(&'static str, Number)> {
     let sum = |is_part: fn(&str) -> bool| {
         let counts = details.iter().filter(|(name, _)| is_part(name)).filter_map(|(_, count)| count.as_i64());
         counts.reduce(i64::saturating_add).map(Number::from)
     };
     let whole = |name: &str| details.get(name).and_then(Value::as_i64).map(Number::from);
-    for (metric, count) in [
+    let counts = [
         ("prompt_tokens", whole("prompt_tokens").or_else(|| sum(is_prompt))),
         ("completion_tokens", whole("completion_tokens").or_else(|| sum(|name| name.starts_with("output")))),
         ("tokens", whole("total").or_else(|| whole("total_tokens"))),
         ("prompt_cached_tokens", sum(|name| is_cache(name) && !is_cache_write(name))),
         ("prompt_cache_creation_tokens", sum(|name| is_cache(name) && is_cache_write(name))),
         ("completion_reasoning_tokens", sum(|name| name.starts_with("output") && name.contains("reasoning"))),
-    ] {
-        draft.metric(metric, count, 1.0);
-    }
+    ];
+    counts.into_iter().filter_map(|(metric, count)| Some((metric, count?))).collect()
 }
 
 fn is_prompt(name: &str) -> bool {

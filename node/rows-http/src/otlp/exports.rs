@@ -12,16 +12,20 @@ use assay_node_http::requests::error_texts::shortened;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_objects::{ObjectWrite, WriteError};
 use assay_node_otel::{
-    Encoding, Limits, Mapped, Parent, ParentObject, Rejected, Signal, count, decode, encode_not_stored,
+    Encoding, Export, Limits, Mapped, Parent, ParentObject, Rejected, Rows, Signal, count, decode, encode_not_stored,
 };
+use assay_node_records::kinds;
 use assay_storage_model::ObjectKind;
 use assay_storage_model::event::SentItem;
+use serde_json::Map;
 use uuid::Uuid;
 
 use crate::files::Attachments;
 use crate::rows::{send, write_to};
 
 pub const PARENT: &str = "x-bt-parent";
+/// Header with the project of Phoenix's clients.
+pub const PHOENIX_PROJECT_HEADER: &str = "x-project-name";
 /// Upper bound of the rows in one write. Larger exports are written in parts, in order.
 const ROWS_AT_ONCE: usize = 2_000;
 /// Approximate upper bound of the bytes in one write.
@@ -50,23 +54,45 @@ pub fn again(mut refusal: Refusal) -> Refusal {
     refusal
 }
 
+/// Destination that the headers of an export name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExportHeaders<'h> {
+    /// Parent of all spans.
+    pub parent: Option<&'h [u8]>,
+    /// Project of Phoenix's clients.
+    pub phoenix_project: Option<&'h [u8]>,
+}
+
 /// Writes the spans that can be stored, and returns those that cannot.
 pub async fn take(
     caller: &Caller,
-    parent: Option<&[u8]>,
+    headers: ExportHeaders<'_>,
     body: Body,
     encoding: Encoding,
 ) -> Result<Vec<Rejected>, Refusal> {
-    let parent = parent_of(parent)?;
+    let parent = parent_of(headers.parent)?;
+    let is_phoenix = caller.edge.speaks_phoenix();
+    let project = headers.phoenix_project.and_then(|name| str::from_utf8(name).ok()).map(str::to_owned);
+    take_as(caller, body, encoding, move |export| {
+        let rows = export.rows(parent.clone());
+        if is_phoenix { rows.with_phoenix_projects(project.as_deref()) } else { rows }
+    })
+    .await
+}
+
+/// Writes the rows that `convert` makes of an export, and returns the spans that cannot be stored.
+pub async fn take_as(
+    caller: &Caller,
+    body: Body,
+    encoding: Encoding,
+    convert: impl Fn(Export) -> Rows + Clone + Send + 'static,
+) -> Result<Vec<Rejected>, Refusal> {
     let bytes = body.bytes.clone();
     let mut unstorable: BTreeMap<usize, String> = BTreeMap::new();
     let mut places = HashMap::new();
-    let read = {
-        let parent = parent.clone();
-        move |bytes: &[u8]| {
-            let export = decode(bytes, encoding, Limits::default()).map_err(malformed)?;
-            Ok(export.rows(parent))
-        }
+    let read = move |bytes: &[u8]| {
+        let export = decode(bytes, encoding, Limits::default()).map_err(malformed)?;
+        Ok(convert(export))
     };
     let mut rows = body.decoded(read.clone()).await?;
     loop {
@@ -119,7 +145,8 @@ async fn write(
     let (mut found, mut first_refusal) = (HashMap::new(), None);
     for one in taken {
         let Some(parent) = &one.parent else {
-            let said = "the spans have no destination: send the header `x-bt-parent`, such as `project_name:<name>`";
+            let said = "the spans have no destination: send the header `x-bt-parent`, such as `project_name:<name>`. The \
+                        projects of Phoenix's clients count only if the setting `wires.phoenix` allows them";
             return Err(Refusal::bad(said).into());
         };
         if !places.contains_key(&parent.object) {
@@ -235,6 +262,16 @@ pub async fn object_of(caller: &Caller, object: &ParentObject) -> Result<(Object
         ParentObject::Project(id) => Ok((ObjectKind::ProjectLogs, uuid(id)?)),
         ParentObject::Experiment(id) => Ok((ObjectKind::Experiment, uuid(id)?)),
         ParentObject::Playground(id) => Ok((ObjectKind::PlaygroundLogs, uuid(id)?)),
+        ParentObject::ExperimentNamed { project, name, dataset } => {
+            let mut fields = Map::from_iter([
+                ("project_id".to_owned(), project.to_string().into()),
+                ("name".to_owned(), name.as_str().into()),
+            ]);
+            fields.extend(dataset.map(|dataset| ("dataset_id".to_owned(), dataset.to_string().into())));
+            let made = caller.edge.records.create(&caller.principal, &kinds::EXPERIMENT, fields).await?;
+            let id = made.object["id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
+            Ok((ObjectKind::Experiment, id.ok_or_else(|| Refusal::internal("a new experiment has no id"))?))
+        }
         ParentObject::ProjectNamed(name) => {
             let project = caller.edge.records.project_by_name(&caller.principal, name, true).await?;
             Ok((ObjectKind::ProjectLogs, project.id))

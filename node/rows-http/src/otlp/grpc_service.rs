@@ -5,6 +5,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use assay_node_http::PHOENIX_KEY;
 use assay_node_http::access_log::{log_response, request_span};
 use assay_node_http::requests::body::read_message;
 use assay_node_http::requests::caller::{AUTHORIZATION, Caller, CallerHeaders, IMPERSONATE, ORG_NAME};
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::otlp::exports::{PARENT, again, not_stored, take};
+use crate::otlp::exports::{ExportHeaders, PARENT, PHOENIX_PROJECT_HEADER, again, not_stored, take};
 use assay_node_http::grpc::{
     GrpcCall, GrpcCode, GrpcReply, GrpcService, GrpcStatus, HeaderMap, HeaderName, HeaderValue,
 };
@@ -69,8 +70,9 @@ impl ExportService {
 
     async fn serve(&self, call: GrpcCall, wait: Wait) -> Result<Bytes, Refusal> {
         let header = |name: &str| call.metadata.get(name).map(HeaderValue::as_bytes);
+        let key = self.edge.phoenix_credential(header(AUTHORIZATION), header(PHOENIX_KEY));
         let said = CallerHeaders {
-            authorization: header(AUTHORIZATION),
+            authorization: key.as_deref(),
             session: None,
             org_name: header(ORG_NAME),
             impersonate: header(IMPERSONATE),
@@ -92,8 +94,8 @@ impl ExportService {
         let body = read_message(&self.edge, &caller.applicant(), call.message, encoding, bytes_max).await?;
         let answer = match signal {
             Signal::Traces => {
-                let parent = call.metadata.get(PARENT).map(HeaderValue::as_bytes);
-                let rejected = take(&caller, parent, body, Encoding::Protobuf).await?;
+                let headers = ExportHeaders { parent: header(PARENT), phoenix_project: header(PHOENIX_PROJECT_HEADER) };
+                let rejected = take(&caller, headers, body, Encoding::Protobuf).await?;
                 encode_response(&rejected, Encoding::Protobuf)
             }
             signal => not_stored(body, Encoding::Protobuf, *signal).await?,

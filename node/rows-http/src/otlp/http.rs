@@ -1,21 +1,22 @@
 //! Handlers of OTLP over HTTP, with exports as JSON or Protobuf.
 
 use assay_node_http::requests::body::Body;
-use assay_node_http::requests::caller::Call;
+use assay_node_http::requests::caller::{Call, PhoenixCall};
 use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::web::{BoxBody, HttpResponse, Payload, header};
 use assay_node_otel::{Encoding, Signal, encode_response, encode_status, rpc_code};
 
-use crate::otlp::exports::{PARENT, again, not_stored, take};
+use crate::otlp::exports::{ExportHeaders, PARENT, PHOENIX_PROJECT_HEADER, again, not_stored, take};
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/x-protobuf";
 
-pub async fn traces(call: Call, payload: Payload) -> HandlerResult {
+pub async fn traces(PhoenixCall(call): PhoenixCall, payload: Payload) -> HandlerResult {
     answered(&call, payload, async |body: Body, encoding| {
-        let parent = call.request.headers().get(PARENT).map(|value| value.as_bytes());
-        Ok(encode_response(&take(&call, parent, body, encoding).await?, encoding))
+        let header = |name: &str| call.request.headers().get(name).map(|value| value.as_bytes());
+        let headers = ExportHeaders { parent: header(PARENT), phoenix_project: header(PHOENIX_PROJECT_HEADER) };
+        Ok(encode_response(&take(&call, headers, body, encoding).await?, encoding))
     })
     .await
 }
@@ -29,7 +30,7 @@ pub async fn metrics(call: Call, payload: Payload) -> HandlerResult {
 }
 
 /// Responds in the encoding of the request, including refusals.
-async fn answered(
+pub async fn answered(
     call: &Call,
     payload: Payload,
     work: impl AsyncFnOnce(Body, Encoding) -> Result<Vec<u8>, Refusal>,

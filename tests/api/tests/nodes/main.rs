@@ -11,3 +11,4 @@ mod mcp;
 mod operation;
 mod scoring;
 mod tenancy;
+mod wires;

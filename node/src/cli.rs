@@ -5,6 +5,7 @@ mod backup;
 mod cluster;
 mod dev;
 mod doctor;
+pub mod import;
 mod listener_client;
 mod output;
 mod transfer;
@@ -18,6 +19,7 @@ use clap::{Args, Parser, Subcommand};
 use cluster::ClusterArgs;
 use dev::DevArgs;
 use doctor::Report;
+use import::ImportArgs;
 use output::ReaderGone;
 
 use crate::admin_api::requests::AdminCommand;
@@ -146,6 +148,22 @@ enum Command {
     /// Credentials of buckets come from the usual variables, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT.
     #[command(verbatim_doc_comment)]
     Backup(BackupArgs),
+    /// Import from another product into a running server
+    ///
+    /// Sources are Langfuse, Phoenix, MLflow, LangSmith, Braintrust, files of OpenTelemetry, and tables. A source is only
+    /// read. Keys come from the environment: ASSAY_API_KEY for the server, and LANGFUSE_SECRET_KEY and others for sources:
+    ///
+    ///     assay import langfuse --url https://cloud.langfuse.com --public-key pk-lf-... \
+    ///         --to http://127.0.0.1:8000 --project NAME
+    ///     assay import table questions.csv --map input=question --map expected=answer --into dataset:questions \
+    ///         --to http://127.0.0.1:8000 --project NAME
+    ///
+    /// Run the same command again after an interruption: it goes on behind the last acknowledged page. At the end, all
+    /// rows are read back and compared. A report in the directory of the state lists what has no equivalent.
+    ///
+    /// Exit code: 0 all is there and equal, 1 it failed, 2 something differs.
+    #[command(verbatim_doc_comment)]
+    Import(ImportArgs),
     /// Check the data directory of a stopped node, without changes
     ///
     /// Reads every byte of the log up to its watermark, of the stored state of all shards and the catalog, of segments
@@ -222,6 +240,7 @@ pub fn main() -> ExitCode {
         Command::Admin { data_dir, command } => exit_code(admin::run(&data_dir, command)),
         Command::Backup(args) => exit_code(backup::run(args)),
         Command::Cluster(args) => exit_code(cluster::run(args)),
+        Command::Import(args) => import::run(args),
         Command::Dev(args) => {
             let settings = SettingsArgs { settings: args.settings.clone(), ..SettingsArgs::default() };
             let settings = settings.load().map_err(Into::into);

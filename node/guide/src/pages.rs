@@ -23,6 +23,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("install"),
     page!("sdks"),
     page!("opentelemetry"),
+    page!("import"),
     page!("console"),
     page!("query-language"),
     page!("query-api"),

@@ -3,9 +3,11 @@
 mod admin;
 mod backup;
 mod cluster;
+mod demo;
 mod dev;
 mod doctor;
 mod drill;
+pub mod import;
 mod listener_client;
 mod output;
 mod transfer;
@@ -18,9 +20,11 @@ use assay_storage_model::sabotage;
 use backup::BackupArgs;
 use clap::{Args, Parser, Subcommand};
 use cluster::ClusterArgs;
+use demo::DemoArgs;
 use dev::DevArgs;
 use doctor::Report;
 use drill::DrillArgs;
+use import::ImportArgs;
 use output::ReaderGone;
 use upgrade::UpgradeArgs;
 
@@ -166,6 +170,32 @@ enum Command {
     ///     assay drill restore --location s3://bucket/assay --key-file FILE --url https://assay.example --api-key-file FILE
     #[command(verbatim_doc_comment)]
     Drill(DrillArgs),
+    /// Import from another product into a running server
+    ///
+    /// Sources are Langfuse, Phoenix, MLflow, LangSmith, Braintrust, files of OpenTelemetry, and tables. A source is only
+    /// read. Keys come from the environment: ASSAY_API_KEY for the server, and LANGFUSE_SECRET_KEY and others for sources:
+    ///
+    ///     assay import langfuse --url https://cloud.langfuse.com --public-key pk-lf-... \
+    ///         --to http://127.0.0.1:8000 --project NAME
+    ///     assay import table questions.csv --map input=question --map expected=answer --into dataset:questions \
+    ///         --to http://127.0.0.1:8000 --project NAME
+    ///
+    /// Run the same command again after an interruption: it goes on behind the last acknowledged page. At the end, all
+    /// rows are read back and compared. A report in the directory of the state lists what has no equivalent.
+    ///
+    /// Exit code: 0 all is there and equal, 1 it failed, 2 something differs.
+    #[command(verbatim_doc_comment)]
+    Import(ImportArgs),
+    /// Fill a project of a running server with example data, or remove it again
+    ///
+    /// Needs an API key in ASSAY_API_KEY or BRAINTRUST_API_KEY, and no network or model:
+    ///
+    ///     assay demo               2,000 traces of a travel assistant, a dataset, a prompt and two experiments
+    ///     assay demo --remove      removes the project with all of it
+    ///
+    /// One experiment has a planted regression: compare `short prompt` with `long prompt` by category.
+    #[command(verbatim_doc_comment)]
+    Demo(DemoArgs),
     /// Check the data directory of a stopped node, without changes
     ///
     /// Reads every byte of the log up to its watermark, of the stored state of all shards and the catalog, of segments
@@ -247,6 +277,8 @@ pub fn main() -> ExitCode {
             Ok(false) => ExitCode::FAILURE,
             checked => exit_code(checked.map(drop)),
         },
+        Command::Import(args) => import::run(args),
+        Command::Demo(args) => exit_code(demo::run(&args)),
         Command::Dev(args) => {
             let settings = SettingsArgs { settings: args.settings.clone(), ..SettingsArgs::default() };
             let settings = settings.load().map_err(Into::into);

@@ -18,6 +18,8 @@ pub enum EgressPurpose {
     Evals,
     /// Object stores of backups.
     Backups,
+    /// Source and target of an import, which the command names itself.
+    Imports,
 }
 
 impl EgressPurpose {
@@ -31,6 +33,7 @@ impl EgressPurpose {
             EgressPurpose::Functions => "functions",
             EgressPurpose::Evals => "evals",
             EgressPurpose::Backups => "backups",
+            EgressPurpose::Imports => "imports",
         }
     }
 }

@@ -24,6 +24,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("sdks"),
     page!("opentelemetry"),
     page!("coming-from-langfuse"),
+    page!("import"),
     page!("console"),
     page!("query-language"),
     page!("query-api"),

@@ -15,7 +15,11 @@ pub enum ParentObject {
     ProjectNamed(String),
     Experiment(String),
     /// Experiment with this name in a project, which is created if it does not exist.
-    ExperimentNamed { project: Uuid, name: String, dataset: Option<Uuid> },
+    ExperimentNamed {
+        project: Uuid,
+        name: String,
+        dataset: Option<Uuid>,
+    },
     /// Logs of the playground with this id.
     Playground(String),
 }

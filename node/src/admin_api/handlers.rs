@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use assay_cluster::{Cluster, OperateError};
 use assay_node_identity::{Identity, InvitationReply};
-use assay_node_organization_deletion::delete_organization;
 use assay_node_langfuse::public_key;
+use assay_node_organization_deletion::delete_organization;
 use assay_storage_model::NodeId;
 use serde_json::{Value, json};
 

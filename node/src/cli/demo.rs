@@ -106,7 +106,8 @@ impl Server {
         let project = self.post("/v1/project", &json!({"name": name, "description": DESCRIPTION})).await?;
         let project = id_of(&project)?;
         self.insert("project_logs", &project, &content.log).await?;
-        let dataset = json!({"project_id": project, "name": "questions", "description": "Questions with their answers"});
+        let dataset =
+            json!({"project_id": project, "name": "questions", "description": "Questions with their answers"});
         let dataset = id_of(&self.post("/v1/dataset", &dataset).await?)?;
         self.insert("dataset", &dataset, &content.cases).await?;
         self.prompts(&project, &content).await?;

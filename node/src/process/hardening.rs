@@ -22,10 +22,23 @@ use rustix::io::FdFlags;
 use rustix::process::{Resource, Rlimit};
 
 use crate::admin_api::token::TOKEN_VARIABLE;
+use crate::cli::import::{
+    BRAINTRUST_VARIABLE, LANGFUSE_VARIABLE, LANGSMITH_VARIABLE, MLFLOW_VARIABLE, PHOENIX_VARIABLE,
+};
 use crate::serve::API_KEY_VARIABLE;
 
 /// Variables whose values are secrets.
-pub const SECRET_VARIABLES: [&str; 4] = [API_KEY_VARIABLE, MASTER_KEY_VARIABLE, TOKEN_VARIABLE, CLIENT_SECRET_VARIABLE];
+pub const SECRET_VARIABLES: [&str; 9] = [
+    API_KEY_VARIABLE,
+    MASTER_KEY_VARIABLE,
+    TOKEN_VARIABLE,
+    CLIENT_SECRET_VARIABLE,
+    LANGFUSE_VARIABLE,
+    PHOENIX_VARIABLE,
+    MLFLOW_VARIABLE,
+    LANGSMITH_VARIABLE,
+    BRAINTRUST_VARIABLE,
+];
 /// File descriptor of the secrets of the environment.
 const PIPE_VARIABLE: &str = "_ASSAY_SECRETS_FD";
 /// A pipe takes this without a reader.

@@ -239,6 +239,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "assay-node-backups",
         &["assay-cluster", "assay-node-auth", "assay-node-secrets", "assay-node-segment-store", "assay-storage-model"],
     ),
+    ("assay-node-importers", &["assay-node-otel", "assay-storage-model"]),
+    ("assay-node-import-client", &["assay-node-auth", "assay-node-egress", "assay-node-importers"]),
     (
         "assay-node-http",
         &[

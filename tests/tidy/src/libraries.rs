@@ -20,8 +20,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("raft-engine", &["assay-storage-log", "assay-bench"]),
     // The trait that raft-engine wants of what it stores.
     ("protobuf", &["assay-storage-log", "assay-bench"]),
-    // answers are written as Parquet files too
-    ("parquet", &["assay-storage-segments", "assay-node-query", "assay-test-api"]),
+    // answers are written as Parquet files too, and exports of other products are read
+    ("parquet", &["assay-storage-segments", "assay-node-query", "assay-node-import-client", "assay-test-api"]),
     // Rows that are read travel as columns: the shard makes those in memory, and expressions are computed over them.
     ("arrow-array", COLUMN_CRATES),
     ("arrow-buffer", COLUMN_CRATES),
@@ -48,7 +48,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
         ],
     ),
     // Names of content, fingerprints of keys, of rules of rate limiting, and of requests that may be sent twice; which rows a
-    // sample has; the order of upstreams; keys of cached responses.
+    // sample has; the order of upstreams; keys of cached responses; ids of imported rows.
     (
         "blake3",
         &[
@@ -56,6 +56,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
             "assay-node-auth",
             "assay-node-backups",
             "assay-node-identity",
+            "assay-node-importers",
             "assay-node-runner",
             "assay-node-secrets",
             "assay-node-http",

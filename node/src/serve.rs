@@ -152,12 +152,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
     http_listener::announce(&config, &server.admin_addresses())?; // early: they are needed most without a majority
     let (addresses, otlp) = (server.addresses(), server.otlp_addresses());
     let (handle, background) = (server.handle(), server.background());
-    warn_of_plain_text(&config.http, &addresses);
     let http = tokio::spawn(server.run());
     let settling = async {
-        let made = settle(&identity, &founding, (&keys, &serving)).await?;
-        let code = made.clone().map(|key| identity.create_sign_in_code(key)).transpose()?;
-        announce((made.as_ref(), code.as_ref()), &config, (&addresses, &otlp))
+        let first = settle(&identity, &founding, (&keys, &serving)).await?;
+        announce(first.as_ref(), &config, (&addresses, &otlp))
     };
     let started = signals.until(Box::pin(settling)).await;
     let mut beside = keep_beside(&config, &cluster, (&identity, budgets), (&objects, &queries));
@@ -184,19 +182,28 @@ async fn run(config: Config) -> anyhow::Result<()> {
     signals.until(Box::pin(stopping)).await.unwrap_or_else(|| anyhow::bail!(SECOND_SIGNAL))
 }
 
-/// Makes what a first start needs, and returns the first API key if one was made. Takes a majority of the cluster. Then
+/// Credentials that a first start created.
+struct FirstCredentials {
+    key: Secret,
+    /// Code of a link that signs in with the key.
+    sign_in_code: Secret,
+}
+
+/// Makes what a first start needs, and returns the credentials if some were made. Takes a majority of the cluster. Then
 /// the node serves.
 async fn settle(
     identity: &Identity,
     founding: &Founding,
     (keys, serving): (&NodeKeys, &AtomicBool),
-) -> anyhow::Result<Option<Secret>> {
+) -> anyhow::Result<Option<FirstCredentials>> {
     let records = identity.records();
     let made = records.found_when_heard(founding).await.context(FOUNDING)?;
     records.settle_master_key(keys).await.context("the master key of secrets")?;
     identity.sweep_and_say().await;
     serving.store(true, Ordering::Relaxed);
-    Ok(made)
+    let Some(key) = made else { return Ok(None) };
+    let sign_in_code = identity.create_sign_in_code(key.clone())?;
+    Ok(Some(FirstCredentials { key, sign_in_code }))
 }
 
 /// Backs up the cluster, if the settings have a backup.
@@ -407,14 +414,15 @@ fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'
 
 /// Prints the first API key, a link that signs in with it, and the addresses, for operators and programs that wait for them.
 fn announce(
-    (made, sign_in_code): (Option<&Secret>, Option<&Secret>),
+    first: Option<&FirstCredentials>,
     config: &Config,
     (addresses, otlp): (&[SocketAddr], &[SocketAddr]),
 ) -> anyhow::Result<()> {
+    warn_of_plain_text(&config.http, addresses);
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let mut out = std::io::stdout().lock();
-    if let Some(key) = made {
-        writeln!(out, "API key (shown once): {}", key.expose())?;
+    if let Some(first) = first {
+        writeln!(out, "API key (shown once): {}", first.key.expose())?;
     }
     for address in otlp {
         writeln!(out, "Exporters of OpenTelemetry are served over gRPC at {scheme}://{address}")?;
@@ -423,12 +431,12 @@ fn announce(
         writeln!(out, "The console is at {scheme}://{address}/app")?;
     }
     // The code works once, so one link is enough. Browsers on this machine reach the first address.
-    if let (Some(code), Some(address), true) = (sign_in_code, addresses.first(), config.console.enabled) {
+    if let (Some(first), Some(address), true) = (first, addresses.first(), config.console.enabled) {
         let origin = match config.http.public_origin() {
             Some(origin) => origin.to_owned(),
             None => reached_at(scheme, *address),
         };
-        let path = format!("/console/login/link?code={}", code.expose());
+        let path = format!("/console/login/link?code={}", first.sign_in_code.expose());
         writeln!(out, "Sign in with this link (works once, for an hour): {origin}{path}")?;
     }
     for address in addresses {

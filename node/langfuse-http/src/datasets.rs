@@ -3,7 +3,9 @@
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::Payload;
-use assay_node_langfuse::{NewItem, Page, RowFilter, dataset_fields, dataset_view, item_row, item_view, page_meta};
+use assay_node_langfuse::{
+    NewItem, NumberedPage, RowFilter, dataset_fields, dataset_view, item_row, item_view, page_meta,
+};
 use assay_node_records::{ListRequest, kinds};
 use assay_storage_model::ObjectKind;
 use serde_json::{Value, json};
@@ -38,7 +40,7 @@ pub(crate) fn id_of(record: &Value) -> Result<Uuid, Refusal> {
 }
 
 pub(crate) async fn list(call: &WireCall) -> HandlerResult {
-    let page = Page::of(&call.query()?).map_err(bad)?;
+    let page = NumberedPage::of(&call.query()?).map_err(bad)?;
     let all = records(call, None).await?;
     let total = all.len() as u64;
     let data: Vec<Value> = page.of_items(all).iter().map(dataset_view).collect();
@@ -83,7 +85,7 @@ pub(crate) async fn found_item(call: &WireCall, id: &str) -> Result<(Value, Valu
 /// Handles `GET /dataset-items`: a page of the items of a dataset, or of all datasets of the project.
 pub(crate) async fn items(call: &WireCall) -> HandlerResult {
     let pairs = call.query()?;
-    let page = Page::of(&pairs).map_err(bad)?;
+    let page = NumberedPage::of(&pairs).map_err(bad)?;
     let known = ["page", "limit", "datasetName", "sourceTraceId", "sourceObservationId"];
     if let Some((name, _)) = pairs.iter().find(|(name, value)| !value.is_empty() && !known.contains(&name.as_str())) {
         return Err(Refusal::bad(format!("the parameter `{name}` is not supported by this server")));

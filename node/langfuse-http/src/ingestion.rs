@@ -1,5 +1,8 @@
 //! Exports of OpenTelemetry, and the ingestion endpoint with its answer for each event.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
 use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::web::{Payload, StatusCode};
@@ -13,8 +16,6 @@ use assay_node_rows_http::otlp::http::answered;
 use assay_node_rows_http::rows::now_micros;
 use assay_storage_model::ObjectKind;
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 
 use crate::rows::{LOGS, RowsError, read_all, write, write_each};
@@ -32,12 +33,12 @@ pub(crate) async fn export(call: &WireCall, payload: Payload) -> HandlerResult {
     let header = |name: &str| call.request.headers().get(name).and_then(|value| value.to_str().ok());
     let (sdk, project) = (SdkVersion::of(header(SDK_NAME), header(SDK_VERSION)), call.project);
     answered(&call.call, payload, async |body, encoding| {
-        let spans: Arc<Mutex<Spans>> = Arc::default();
+        let spans: Arc<Mutex<ExportedSpans>> = Arc::default();
         let seen = Arc::clone(&spans);
         let rejected = take_as(&call.call, body, encoding, move |export: Export| {
             let rows = rows_of_export(export, project, sdk);
             if let Ok(mut seen) = seen.lock() {
-                *seen = Spans::of(&rows, project);
+                *seen = ExportedSpans::of(&rows, project);
             }
             rows
         })
@@ -51,15 +52,15 @@ pub(crate) async fn export(call: &WireCall, payload: Payload) -> HandlerResult {
 
 /// Rows of the observations of an export, their traces, and the experiments of traces.
 #[derive(Debug, Default)]
-struct Spans {
+struct ExportedSpans {
     rows: HashSet<String>,
     traces: HashSet<String>,
     experiments: HashMap<String, ParentObject>,
 }
 
-impl Spans {
-    fn of(rows: &Rows, project: Uuid) -> Spans {
-        let mut spans = Spans::default();
+impl ExportedSpans {
+    fn of(rows: &Rows, project: Uuid) -> ExportedSpans {
+        let mut spans = ExportedSpans::default();
         for row in rows.taken.iter().map(|one| &one.row) {
             let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
             let trace = text("root_span_id");

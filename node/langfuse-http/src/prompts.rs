@@ -5,7 +5,7 @@ use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::{Payload, StatusCode};
 use assay_node_langfuse::{
-    NewPrompt, Page, PromptState, VersionChoice, label_list, new_version, page_meta, prompt_meta, prompt_view,
+    NewPrompt, NumberedPage, PromptState, VersionChoice, label_list, new_version, page_meta, prompt_meta, prompt_view,
     with_labels,
 };
 use assay_node_records::{ListRequest, Pinned, RecordsError};
@@ -144,7 +144,7 @@ pub(crate) async fn delete(call: &WireCall, name: &str) -> HandlerResult {
 /// Handles `GET /v2/prompts`: a page of prompts by name, with their versions and labels.
 pub(crate) async fn list(call: &WireCall) -> HandlerResult {
     let pairs = call.query()?;
-    let page = Page::of(&pairs).map_err(bad)?;
+    let page = NumberedPage::of(&pairs).map_err(bad)?;
     let parameter = |name: &str| {
         pairs.iter().find(|(given, value)| given == name && !value.is_empty()).map(|(_, value)| value.as_str())
     };

@@ -2,7 +2,7 @@
 
 use assay_node_http::requests::caller::Caller;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
-use assay_node_langfuse::{Page, RowFilter};
+use assay_node_langfuse::{NumberedPage, RowFilter};
 use assay_node_objects::WriteError;
 use assay_node_query_http::{QueryOptions, RowsPage, rows_of, rows_page};
 use assay_node_rows_http::files::Attachments;
@@ -50,7 +50,7 @@ pub(crate) async fn page_of(
     caller: &Caller,
     filter: &RowFilter,
     (source, objects): (&str, &[Uuid]),
-    page: Page,
+    page: NumberedPage,
 ) -> Result<(Vec<Value>, u64), Refusal> {
     let count = read(caller, filter.count(source, objects)).await?;
     let total = count.first().and_then(|row| row["n"].as_u64()).unwrap_or_default();

@@ -1,11 +1,13 @@
 //! Runs of datasets, which are experiments of the project.
 
+use std::slice;
+
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::Payload;
 use assay_node_langfuse::{
-    NewRunItem, Page, RowFilter, experiment_mark, experiment_target, page_meta, run_item_row, run_item_view, run_view,
-    trace_row_of,
+    NewRunItem, NumberedPage, RowFilter, experiment_mark, experiment_target, page_meta, run_item_row, run_item_view,
+    run_view, trace_row_of,
 };
 use assay_node_records::{ListRequest, kinds};
 use assay_storage_model::ObjectKind;
@@ -50,7 +52,7 @@ pub(crate) async fn create_item(call: &WireCall, payload: Payload) -> HandlerRes
         return Err(Refusal::bad(why));
     }
     // The trace is often not there yet. Then its spans bring the output.
-    let trace = by_ids(&call.call, (LOGS, &[call.project]), &[new.trace.clone()]).await?;
+    let trace = by_ids(&call.call, (LOGS, &[call.project]), slice::from_ref(&new.trace)).await?;
     let output = trace_row_of(&trace).and_then(|row| row.get("output")).filter(|output| !output.is_null());
     let row = run_item_row(&new, &item, &dataset_id, output);
     let experiment = id_of(&run)?;
@@ -58,7 +60,7 @@ pub(crate) async fn create_item(call: &WireCall, payload: Payload) -> HandlerRes
     // The mark follows the row, so that a score that finds the mark finds the row.
     let mark = experiment_mark(&new.trace, experiment);
     write(&call.call, ObjectKind::ProjectLogs, call.project, vec![mark]).await?;
-    let scores = RowFilter::of_traces(&[new.trace.clone()]).only_scores();
+    let scores = RowFilter::of_traces(slice::from_ref(&new.trace)).only_scores();
     let scores = read_all(&call.call, &scores, LOGS, &[call.project]).await?;
     let targets = scores.iter().filter_map(experiment_target).collect();
     write(&call.call, ObjectKind::Experiment, experiment, targets).await?;
@@ -70,7 +72,7 @@ pub(crate) async fn create_item(call: &WireCall, payload: Payload) -> HandlerRes
 /// Handles `GET /dataset-run-items`: a page of the items of a run.
 pub(crate) async fn items(call: &WireCall) -> HandlerResult {
     let pairs = call.query()?;
-    let page = Page::of(&pairs).map_err(bad)?;
+    let page = NumberedPage::of(&pairs).map_err(bad)?;
     let needed = |name: &str| {
         let found = pairs.iter().find(|(given, value)| given == name && !value.is_empty());
         found.map(|(_, value)| value.as_str()).ok_or_else(|| Refusal::bad(format!("`{name}` is missing")))
@@ -84,7 +86,7 @@ pub(crate) async fn items(call: &WireCall) -> HandlerResult {
 }
 
 pub(crate) async fn list(call: &WireCall, dataset: &str) -> HandlerResult {
-    let page = Page::of(&call.query()?).map_err(bad)?;
+    let page = NumberedPage::of(&call.query()?).map_err(bad)?;
     let dataset = named(call, dataset).await?;
     let all = records(call, &dataset, None).await?;
     let total = all.len() as u64;

@@ -6,8 +6,8 @@ use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::{Payload, StatusCode};
 use assay_node_langfuse::{
-    NewScore, Page, RowFilter, ScoreRows, ScoreShape, experiment_of_trace, experiment_target, page_meta, score_removal,
-    score_view,
+    NewScore, NumberedPage, RowFilter, ScoreRows, ScoreShape, experiment_of_trace, experiment_target, page_meta,
+    score_removal, score_view,
 };
 use assay_node_otel::ParentObject;
 use assay_node_rows_http::otlp::exports::object_of;
@@ -139,7 +139,7 @@ pub(crate) async fn delete(call: &WireCall, id: &str) -> HandlerResult {
 
 pub(crate) async fn list(call: &WireCall) -> HandlerResult {
     let pairs = call.query()?;
-    let page = Page::of(&pairs).map_err(bad)?;
+    let page = NumberedPage::of(&pairs).map_err(bad)?;
     let filter = RowFilter::scores().with_score_parameters(&pairs).map_err(bad)?;
     let (rows, total) = page_of(&call.call, &filter, (LOGS, &[call.project]), page).await?;
     let data: Vec<Value> =
@@ -150,7 +150,7 @@ pub(crate) async fn list(call: &WireCall) -> HandlerResult {
 /// Handles `GET /v3/scores`, whose pages have cursors.
 pub(crate) async fn list_v3(call: &WireCall) -> HandlerResult {
     let pairs = call.query()?;
-    let limit = Page::of(&pairs).map_err(bad)?.limit;
+    let limit = NumberedPage::of(&pairs).map_err(bad)?.limit;
     let filter = RowFilter::scores().with_score_parameters(&pairs).map_err(bad)?;
     let cursor = pairs.iter().find(|(name, _)| name == "cursor").map(|(_, cursor)| cursor.clone());
     let page = page_after(&call.call, &filter, call.project, (limit, cursor)).await?;

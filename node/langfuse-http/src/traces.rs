@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_langfuse::{
-    Page, RowFilter, observation_v2_view, observation_view, page_meta, session_view, trace_view, trace_with_rows,
+    NumberedPage, RowFilter, observation_v2_view, observation_view, page_meta, session_view, trace_view,
+    trace_with_rows,
 };
 use assay_storage_model::ObjectKind;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use crate::wire::{WireCall, bad, not_found};
 /// Handles `GET /traces`: a page of traces, with the ids of their observations and scores.
 pub(crate) async fn list(call: &WireCall) -> HandlerResult {
     let pairs = call.query()?;
-    let page = Page::of(&pairs).map_err(bad)?;
+    let page = NumberedPage::of(&pairs).map_err(bad)?;
     let filter = RowFilter::traces().with_trace_parameters(&pairs).map_err(bad)?;
     let (roots, total) = page_of(&call.call, &filter, (LOGS, &[call.project]), page).await?;
     let ids: Vec<String> = roots.iter().filter_map(|row| row["root_span_id"].as_str()).map(str::to_owned).collect();
@@ -74,7 +75,7 @@ pub(crate) async fn delete(call: &WireCall, id: &str) -> HandlerResult {
 
 pub(crate) async fn observations(call: &WireCall) -> HandlerResult {
     let pairs = call.query()?;
-    let page = Page::of(&pairs).map_err(bad)?;
+    let page = NumberedPage::of(&pairs).map_err(bad)?;
     let filter = RowFilter::observations().with_observation_parameters(&pairs).map_err(bad)?;
     let (rows, total) = page_of(&call.call, &filter, (LOGS, &[call.project]), page).await?;
     let data: Vec<Value> = rows.iter().map(|row| observation_view(row, &call.project_text())).collect();
@@ -84,7 +85,7 @@ pub(crate) async fn observations(call: &WireCall) -> HandlerResult {
 /// Handles `GET /v2/observations`, whose pages have cursors, and whose items have fields of their traces.
 pub(crate) async fn observations_v2(call: &WireCall) -> HandlerResult {
     let pairs = call.query()?;
-    let limit = Page::of(&pairs).map_err(bad)?.limit;
+    let limit = NumberedPage::of(&pairs).map_err(bad)?.limit;
     let filter = RowFilter::observations().with_observation_parameters(&pairs).map_err(bad)?;
     let cursor = pairs.iter().find(|(name, _)| name == "cursor").map(|(_, cursor)| cursor.clone());
     let page = page_after(&call.call, &filter, call.project, (limit, cursor)).await?;

@@ -6,7 +6,7 @@ use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::server::edge::Edge;
 use assay_node_http::web::{BoxBody, Data, HttpRequest, HttpResponse, Payload, StatusCode, header};
-use assay_node_langfuse::{BadField, KeyPair, Operation, operation_of};
+use assay_node_langfuse::{BadField, KeyPair, WireOperation, operation_of};
 use assay_node_records::kinds;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -84,56 +84,56 @@ async fn answered(edge: &Data<Edge>, request: HttpRequest, payload: Payload) -> 
     let below = path.strip_prefix(LANGFUSE_PATH).unwrap_or_default().trim_start_matches('/');
     let unknown = || Refusal::new(ErrorKind::NotFound, "this path is not part of Langfuse's public API");
     let operation = operation_of(&method, below).ok_or_else(unknown)?;
-    if operation == Operation::Health {
+    if operation == WireOperation::Health {
         return json(&json!({"status": "OK", "version": VERSION}));
     }
     let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
     let pair = KeyPair::of_header(authorization).map_err(|why| Refusal::new(ErrorKind::Unauthorized, why))?;
     let call = Call::of_secret(request, &Secret::new(pair.secret)).await?;
-    executed(operation, WireCall { call, project: pair.project }, payload).await
+    Box::pin(executed(operation, WireCall { call, project: pair.project }, payload)).await
 }
 
-async fn executed(operation: Operation, call: WireCall, payload: Payload) -> HandlerResult {
+async fn executed(operation: WireOperation, call: WireCall, payload: Payload) -> HandlerResult {
     match operation {
-        Operation::Health => json(&json!({"status": "OK", "version": VERSION})),
-        Operation::Projects => projects(&call).await,
-        Operation::Export => ingestion::export(&call, payload).await,
-        Operation::Ingest => ingestion::ingest(&call, payload).await,
-        Operation::CreateScore => scores::create(&call, payload).await,
-        Operation::DeleteScore(id) => scores::delete(&call, &id).await,
-        Operation::Scores => scores::list(&call).await,
-        Operation::ScoresV3 => scores::list_v3(&call).await,
-        Operation::Score(id) => scores::get(&call, &id).await,
-        Operation::Traces => traces::list(&call).await,
-        Operation::Trace(id) => traces::get(&call, &id).await,
-        Operation::DeleteTrace(id) => traces::delete(&call, &id).await,
-        Operation::Observations => traces::observations(&call).await,
-        Operation::ObservationsV2 => traces::observations_v2(&call).await,
-        Operation::Observation(id) => traces::observation(&call, &id).await,
-        Operation::Session(id) => traces::session(&call, &id).await,
-        Operation::Prompts => prompts::list(&call).await,
-        Operation::CreatePrompt => prompts::create(&call, payload).await,
-        Operation::Prompt(name) => prompts::get(&call, &name).await,
-        Operation::DeletePrompt(name) => prompts::delete(&call, &name).await,
-        Operation::PromptLabels { name, version } => prompts::label(&call, &name, &version, payload).await,
-        Operation::Datasets => datasets::list(&call).await,
-        Operation::CreateDataset => datasets::create(&call, payload).await,
-        Operation::Dataset(name) => datasets::get(&call, &name).await,
-        Operation::DatasetItems => datasets::items(&call).await,
-        Operation::CreateDatasetItem => datasets::create_item(&call, payload).await,
-        Operation::DatasetItem(id) => datasets::item(&call, &id).await,
-        Operation::DeleteDatasetItem(id) => datasets::delete_item(&call, &id).await,
-        Operation::CreateRunItem => runs::create_item(&call, payload).await,
-        Operation::RunItems => runs::items(&call).await,
-        Operation::Runs(dataset) => runs::list(&call, &dataset).await,
-        Operation::Run { dataset, run } => runs::get(&call, &dataset, &run).await,
-        Operation::DeleteRun { dataset, run } => runs::delete(&call, &dataset, &run).await,
-        Operation::Unsupported => Err(Refusal::new(
+        WireOperation::Health => json(&json!({"status": "OK", "version": VERSION})),
+        WireOperation::Projects => projects(&call).await,
+        WireOperation::Export => ingestion::export(&call, payload).await,
+        WireOperation::Ingest => ingestion::ingest(&call, payload).await,
+        WireOperation::CreateScore => scores::create(&call, payload).await,
+        WireOperation::DeleteScore(id) => scores::delete(&call, &id).await,
+        WireOperation::Scores => scores::list(&call).await,
+        WireOperation::ScoresV3 => scores::list_v3(&call).await,
+        WireOperation::Score(id) => scores::get(&call, &id).await,
+        WireOperation::Traces => traces::list(&call).await,
+        WireOperation::Trace(id) => traces::get(&call, &id).await,
+        WireOperation::DeleteTrace(id) => traces::delete(&call, &id).await,
+        WireOperation::Observations => traces::observations(&call).await,
+        WireOperation::ObservationsV2 => traces::observations_v2(&call).await,
+        WireOperation::Observation(id) => traces::observation(&call, &id).await,
+        WireOperation::Session(id) => traces::session(&call, &id).await,
+        WireOperation::Prompts => prompts::list(&call).await,
+        WireOperation::CreatePrompt => prompts::create(&call, payload).await,
+        WireOperation::Prompt(name) => prompts::get(&call, &name).await,
+        WireOperation::DeletePrompt(name) => prompts::delete(&call, &name).await,
+        WireOperation::PromptLabels { name, version } => prompts::label(&call, &name, &version, payload).await,
+        WireOperation::Datasets => datasets::list(&call).await,
+        WireOperation::CreateDataset => datasets::create(&call, payload).await,
+        WireOperation::Dataset(name) => datasets::get(&call, &name).await,
+        WireOperation::DatasetItems => datasets::items(&call).await,
+        WireOperation::CreateDatasetItem => datasets::create_item(&call, payload).await,
+        WireOperation::DatasetItem(id) => datasets::item(&call, &id).await,
+        WireOperation::DeleteDatasetItem(id) => datasets::delete_item(&call, &id).await,
+        WireOperation::CreateRunItem => runs::create_item(&call, payload).await,
+        WireOperation::RunItems => runs::items(&call).await,
+        WireOperation::Runs(dataset) => runs::list(&call, &dataset).await,
+        WireOperation::Run { dataset, run } => runs::get(&call, &dataset, &run).await,
+        WireOperation::DeleteRun { dataset, run } => runs::delete(&call, &dataset, &run).await,
+        WireOperation::Unsupported => Err(Refusal::new(
             ErrorKind::NotImplemented,
             "this operation of Langfuse has no equivalent on this server; the guide page \"Coming from Langfuse\" \
              lists what has one",
         )),
-        Operation::OtherMethod => {
+        WireOperation::OtherMethod => {
             Err(Refusal::new(ErrorKind::MethodNotAllowed, "this path of Langfuse's API does not support this method"))
         }
     }

@@ -66,11 +66,11 @@ pub fn rows_of_export(export: Export, project: Uuid, sdk: SdkVersion) -> Rows {
     let mut rows = Vec::with_capacity(taken.len() + 1);
     // Rows of experiments are written first, so that a trace with a mark has one.
     let mut first = Vec::new();
-    let mut traces: BTreeMap<String, (usize, Trace)> = BTreeMap::new();
+    let mut traces: BTreeMap<String, (usize, TraceDraft)> = BTreeMap::new();
     for Mapped { index, row, .. } in taken {
         let Value::Object(row) = row else { continue };
-        let span = Span::of(row, sdk);
-        let (_, trace) = traces.entry(span.trace_id.clone()).or_insert_with(|| (index, Trace::default()));
+        let span = ExportedSpan::of(row, sdk);
+        let (_, trace) = traces.entry(span.trace_id.clone()).or_insert_with(|| (index, TraceDraft::default()));
         trace.see(&span);
         let experiment = span.experiment(project);
         if let Some((object, _)) = &experiment {
@@ -92,7 +92,7 @@ pub fn rows_of_export(export: Export, project: Uuid, sdk: SdkVersion) -> Rows {
 }
 
 /// Span with the attributes of Langfuse apart from the others.
-struct Span {
+struct ExportedSpan {
     trace_id: String,
     span_id: String,
     row: Map<String, Value>,
@@ -112,8 +112,8 @@ fn is_true(value: Option<&Value>) -> bool {
     value.is_some_and(|value| value == &Value::Bool(true) || value.as_str() == Some("true"))
 }
 
-impl Span {
-    fn of(mut row: Map<String, Value>, sdk: SdkVersion) -> Span {
+impl ExportedSpan {
+    fn of(mut row: Map<String, Value>, sdk: SdkVersion) -> ExportedSpan {
         let taken = |row: &Map<String, Value>, name: &str| text_of(row, name).unwrap_or_default().to_owned();
         let (trace_id, span_id) = (taken(&row, "root_span_id"), taken(&row, "span_id"));
         let all = match row.remove("metadata") {
@@ -133,7 +133,7 @@ impl Span {
             || ["langfuse.internal.as_root", "langfuse.internal.is_app_root"]
                 .iter()
                 .any(|name| is_true(raw.get(*name)));
-        Span { trace_id, span_id, row, raw, metadata, is_root, sdk }
+        ExportedSpan { trace_id, span_id, row, raw, metadata, is_root, sdk }
     }
 
     /// Returns metadata with a prefix, which is a value or an attribute for each key.
@@ -188,7 +188,7 @@ impl Span {
     fn into_row(self) -> Map<String, Value> {
         let user = self.metadata_under("langfuse.observation.metadata");
         let of_trace = self.metadata_under("langfuse.trace.metadata");
-        let Span { trace_id, mut row, raw, mut metadata, is_root, .. } = self;
+        let ExportedSpan { trace_id, mut row, raw, mut metadata, is_root, .. } = self;
         let mut own = Map::from_iter([("kind".to_owned(), json!("observation"))]);
         let kind = text_of(&raw, "langfuse.observation.type").map(str::to_ascii_uppercase);
         own.extend(kind.filter(|kind| span_type_of(kind).is_some()).map(|kind| ("type".to_owned(), kind.into())));
@@ -279,7 +279,7 @@ pub fn experiment_mark(trace: &str, experiment: Uuid) -> Value {
 
 /// Fields of a trace, which any of its spans may have.
 #[derive(Default)]
-struct Trace {
+struct TraceDraft {
     experiment: Option<Value>,
     fields: Map<String, Value>,
     metadata: Map<String, Value>,
@@ -292,8 +292,8 @@ struct Trace {
     root: Option<Map<String, Value>>,
 }
 
-impl Trace {
-    fn see(&mut self, span: &Span) {
+impl TraceDraft {
+    fn see(&mut self, span: &ExportedSpan) {
         for (name, key) in TRACE {
             if let Some(value) = span.raw.get(name).filter(|value| !value.is_null()) {
                 let value = if key == "public" { is_true(Some(value)).into() } else { value.clone() };

@@ -39,12 +39,12 @@ pub use dataset::{
 pub use event::{Accepted, EventError, EventRows, IngestionEvent, events_of, rows_of_event};
 pub use export::{SdkVersion, experiment_mark, experiment_of_trace, rows_of_export};
 pub use fields::{BadField, decoded_segment};
-pub use operation::{Operation, operation_of};
+pub use operation::{WireOperation, operation_of};
 pub use prompt::{
     NewPrompt, PROMPT_LABEL_DEFAULT, PromptState, VersionChoice, label_list, new_version, prompt_meta, prompt_view,
     with_labels,
 };
-pub use query::{PAGE_ROWS_MAX, Page, RowFilter, page_meta};
+pub use query::{NumberedPage, PAGE_ROWS_MAX, RowFilter, page_meta};
 pub use score::{
     NewScore, ScoreRows, ScoreShape, experiment_target, observation_row, score_removal, score_target, score_view,
 };

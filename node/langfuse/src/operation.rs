@@ -4,7 +4,7 @@ use crate::fields::decoded_segment;
 
 /// Operation of a request. Texts are decoded segments of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum WireOperation {
     Health,
     Projects,
     Export,
@@ -76,7 +76,7 @@ const UNSUPPORTED: [&str; 17] = [
 ];
 
 /// Returns the operation of a method and of the raw path below `/api/public/`, or `None` for an unknown path.
-pub fn operation_of(method: &str, path: &str) -> Option<Operation> {
+pub fn operation_of(method: &str, path: &str) -> Option<WireOperation> {
     let path = path.trim_end_matches('/');
     let segments: Vec<String> = path.split('/').map(decoded_segment).collect::<Option<_>>()?;
     let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -86,9 +86,9 @@ pub fn operation_of(method: &str, path: &str) -> Option<Operation> {
     }
     let others = ["GET", "POST", "PATCH", "DELETE"].into_iter().filter(|other| *other != method);
     match others.into_iter().any(|other| by_method(other, &parts).is_some()) {
-        true if method == "OPTIONS" || method == "HEAD" || method == "PUT" => Some(Operation::OtherMethod),
-        true if !is_unsupported(&parts) => Some(Operation::OtherMethod),
-        _ => is_unsupported(&parts).then_some(Operation::Unsupported),
+        true if method == "OPTIONS" || method == "HEAD" || method == "PUT" => Some(WireOperation::OtherMethod),
+        true if !is_unsupported(&parts) => Some(WireOperation::OtherMethod),
+        _ => is_unsupported(&parts).then_some(WireOperation::Unsupported),
     }
 }
 
@@ -96,44 +96,46 @@ fn is_unsupported(parts: &[&str]) -> bool {
     parts.first().is_some_and(|first| UNSUPPORTED.contains(first)) || parts == ["traces"]
 }
 
-fn by_method(method: &str, parts: &[&str]) -> Option<Operation> {
+fn by_method(method: &str, parts: &[&str]) -> Option<WireOperation> {
     let own = |text: &str| text.to_owned();
     Some(match (method, parts) {
-        ("GET", ["health"]) => Operation::Health,
-        ("GET", ["projects"]) => Operation::Projects,
-        ("POST", ["otel", "v1", "traces"]) => Operation::Export,
-        ("POST", ["ingestion"]) => Operation::Ingest,
-        ("POST", ["scores"]) => Operation::CreateScore,
-        ("DELETE", ["scores", id]) => Operation::DeleteScore(own(id)),
-        ("GET", ["scores"] | ["v2", "scores"]) => Operation::Scores,
-        ("GET", ["v3", "scores"]) => Operation::ScoresV3,
-        ("GET", ["scores", id] | ["v2", "scores", id]) => Operation::Score(own(id)),
-        ("GET", ["traces"]) => Operation::Traces,
-        ("GET", ["traces", id]) => Operation::Trace(own(id)),
-        ("DELETE", ["traces", id]) => Operation::DeleteTrace(own(id)),
-        ("GET", ["observations"]) => Operation::Observations,
-        ("GET", ["v2", "observations"]) => Operation::ObservationsV2,
-        ("GET", ["observations", id]) => Operation::Observation(own(id)),
-        ("GET", ["sessions", id]) => Operation::Session(own(id)),
-        ("GET", ["v2", "prompts"]) => Operation::Prompts,
-        ("POST", ["v2", "prompts"]) => Operation::CreatePrompt,
-        ("GET", ["v2", "prompts", name]) => Operation::Prompt(own(name)),
-        ("DELETE", ["v2", "prompts", name]) => Operation::DeletePrompt(own(name)),
+        ("GET", ["health"]) => WireOperation::Health,
+        ("GET", ["projects"]) => WireOperation::Projects,
+        ("POST", ["otel", "v1", "traces"]) => WireOperation::Export,
+        ("POST", ["ingestion"]) => WireOperation::Ingest,
+        ("POST", ["scores"]) => WireOperation::CreateScore,
+        ("DELETE", ["scores", id]) => WireOperation::DeleteScore(own(id)),
+        ("GET", ["scores"] | ["v2", "scores"]) => WireOperation::Scores,
+        ("GET", ["v3", "scores"]) => WireOperation::ScoresV3,
+        ("GET", ["scores", id] | ["v2", "scores", id]) => WireOperation::Score(own(id)),
+        ("GET", ["traces"]) => WireOperation::Traces,
+        ("GET", ["traces", id]) => WireOperation::Trace(own(id)),
+        ("DELETE", ["traces", id]) => WireOperation::DeleteTrace(own(id)),
+        ("GET", ["observations"]) => WireOperation::Observations,
+        ("GET", ["v2", "observations"]) => WireOperation::ObservationsV2,
+        ("GET", ["observations", id]) => WireOperation::Observation(own(id)),
+        ("GET", ["sessions", id]) => WireOperation::Session(own(id)),
+        ("GET", ["v2", "prompts"]) => WireOperation::Prompts,
+        ("POST", ["v2", "prompts"]) => WireOperation::CreatePrompt,
+        ("GET", ["v2", "prompts", name]) => WireOperation::Prompt(own(name)),
+        ("DELETE", ["v2", "prompts", name]) => WireOperation::DeletePrompt(own(name)),
         ("PATCH", ["v2", "prompts", name, "versions", version]) => {
-            Operation::PromptLabels { name: own(name), version: own(version) }
+            WireOperation::PromptLabels { name: own(name), version: own(version) }
         }
-        ("GET", ["v2", "datasets"] | ["datasets"]) => Operation::Datasets,
-        ("POST", ["v2", "datasets"] | ["datasets"]) => Operation::CreateDataset,
-        ("GET", ["v2", "datasets", name] | ["datasets", name]) => Operation::Dataset(own(name)),
-        ("GET", ["dataset-items"]) => Operation::DatasetItems,
-        ("POST", ["dataset-items"]) => Operation::CreateDatasetItem,
-        ("GET", ["dataset-items", id]) => Operation::DatasetItem(own(id)),
-        ("DELETE", ["dataset-items", id]) => Operation::DeleteDatasetItem(own(id)),
-        ("POST", ["dataset-run-items"]) => Operation::CreateRunItem,
-        ("GET", ["dataset-run-items"]) => Operation::RunItems,
-        ("GET", ["datasets", dataset, "runs"]) => Operation::Runs(own(dataset)),
-        ("GET", ["datasets", dataset, "runs", run]) => Operation::Run { dataset: own(dataset), run: own(run) },
-        ("DELETE", ["datasets", dataset, "runs", run]) => Operation::DeleteRun { dataset: own(dataset), run: own(run) },
+        ("GET", ["v2", "datasets"] | ["datasets"]) => WireOperation::Datasets,
+        ("POST", ["v2", "datasets"] | ["datasets"]) => WireOperation::CreateDataset,
+        ("GET", ["v2", "datasets", name] | ["datasets", name]) => WireOperation::Dataset(own(name)),
+        ("GET", ["dataset-items"]) => WireOperation::DatasetItems,
+        ("POST", ["dataset-items"]) => WireOperation::CreateDatasetItem,
+        ("GET", ["dataset-items", id]) => WireOperation::DatasetItem(own(id)),
+        ("DELETE", ["dataset-items", id]) => WireOperation::DeleteDatasetItem(own(id)),
+        ("POST", ["dataset-run-items"]) => WireOperation::CreateRunItem,
+        ("GET", ["dataset-run-items"]) => WireOperation::RunItems,
+        ("GET", ["datasets", dataset, "runs"]) => WireOperation::Runs(own(dataset)),
+        ("GET", ["datasets", dataset, "runs", run]) => WireOperation::Run { dataset: own(dataset), run: own(run) },
+        ("DELETE", ["datasets", dataset, "runs", run]) => {
+            WireOperation::DeleteRun { dataset: own(dataset), run: own(run) }
+        }
         _ => return None,
     })
 }
@@ -145,12 +147,12 @@ mod tests {
     #[test]
     fn a_path_is_an_operation_with_decoded_names() {
         for (method, path, operation) in [
-            ("GET", "health", Operation::Health),
-            ("POST", "otel/v1/traces", Operation::Export),
-            ("GET", "v2/prompts/a%2Fb%20c", Operation::Prompt("a/b c".into())),
-            ("PATCH", "v2/prompts/a/versions/3", Operation::PromptLabels { name: "a".into(), version: "3".into() }),
-            ("GET", "datasets/d/runs/r%25", Operation::Run { dataset: "d".into(), run: "r%".into() }),
-            ("GET", "traces/", Operation::Traces),
+            ("GET", "health", WireOperation::Health),
+            ("POST", "otel/v1/traces", WireOperation::Export),
+            ("GET", "v2/prompts/a%2Fb%20c", WireOperation::Prompt("a/b c".into())),
+            ("PATCH", "v2/prompts/a/versions/3", WireOperation::PromptLabels { name: "a".into(), version: "3".into() }),
+            ("GET", "datasets/d/runs/r%25", WireOperation::Run { dataset: "d".into(), run: "r%".into() }),
+            ("GET", "traces/", WireOperation::Traces),
         ] {
             assert_eq!(operation_of(method, path), Some(operation), "{method} {path}");
         }
@@ -159,13 +161,13 @@ mod tests {
     #[test]
     fn what_is_not_served_is_told_apart() {
         for (method, path, operation) in [
-            ("POST", "media", Some(Operation::Unsupported)),
-            ("GET", "v2/metrics", Some(Operation::Unsupported)),
-            ("GET", "sessions", Some(Operation::Unsupported)),
-            ("DELETE", "traces", Some(Operation::Unsupported)),
-            ("POST", "projects", Some(Operation::Unsupported)),
-            ("PUT", "dataset-items", Some(Operation::OtherMethod)),
-            ("DELETE", "ingestion", Some(Operation::OtherMethod)),
+            ("POST", "media", Some(WireOperation::Unsupported)),
+            ("GET", "v2/metrics", Some(WireOperation::Unsupported)),
+            ("GET", "sessions", Some(WireOperation::Unsupported)),
+            ("DELETE", "traces", Some(WireOperation::Unsupported)),
+            ("POST", "projects", Some(WireOperation::Unsupported)),
+            ("PUT", "dataset-items", Some(WireOperation::OtherMethod)),
+            ("DELETE", "ingestion", Some(WireOperation::OtherMethod)),
             ("GET", "nothing", None),
             ("GET", "traces/%zz", None),
             ("GET", "", None),

@@ -17,7 +17,7 @@ const CONDITIONS_MAX: usize = 50;
 
 /// Page with a number, as version 1 of the API has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct NumberedPage {
     pub page: u64,
     pub limit: u64,
 }
@@ -26,8 +26,8 @@ fn parameter<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     pairs.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
 }
 
-impl Page {
-    pub fn of(pairs: &[(String, String)]) -> Result<Page, BadField> {
+impl NumberedPage {
+    pub fn of(pairs: &[(String, String)]) -> Result<NumberedPage, BadField> {
         let number = |name: &str, default: u64, max: u64| match parameter(pairs, name) {
             None => Ok(default),
             Some(text) => match text.parse::<u64>() {
@@ -35,7 +35,8 @@ impl Page {
                 _ => Err(BadField(format!("`{name}` is `{}`; it has to be a number from 1 to {max}", shown(text)))),
             },
         };
-        let page = Page { page: number("page", 1, u64::MAX)?, limit: number("limit", LIMIT_DEFAULT, LIMIT_MAX)? };
+        let page =
+            NumberedPage { page: number("page", 1, u64::MAX)?, limit: number("limit", LIMIT_DEFAULT, LIMIT_MAX)? };
         match page.page.saturating_mul(page.limit) {
             end if end > PAGE_ROWS_MAX => Err(BadField(format!(
                 "pages end at row {PAGE_ROWS_MAX}: narrow the request, such as by `fromTimestamp` and `toTimestamp`"
@@ -58,7 +59,7 @@ impl Page {
 }
 
 /// Returns the metadata of a page.
-pub fn page_meta(page: Page, total: u64) -> Value {
+pub fn page_meta(page: NumberedPage, total: u64) -> Value {
     json!({"page": page.page, "limit": page.limit, "totalItems": total, "totalPages": total.div_ceil(page.limit)})
 }
 
@@ -409,14 +410,14 @@ mod tests {
 
     #[test]
     fn a_page_has_a_number_and_an_end() {
-        let page = Page::of(&pairs(&[("page", "2"), ("limit", "3")])).expect("a page");
+        let page = NumberedPage::of(&pairs(&[("page", "2"), ("limit", "3")])).expect("a page");
         assert_eq!((page.end(), page.of_items(vec![1, 2, 3, 4, 5])), (6, vec![4, 5]));
         assert_eq!(page_meta(page, 7)["totalPages"], 3);
-        assert_eq!(Page::of(&[]).expect("the first"), Page { page: 1, limit: 50 });
+        assert_eq!(NumberedPage::of(&[]).expect("the first"), NumberedPage { page: 1, limit: 50 });
         for wrong in
             [[("page", "0"), ("limit", "1")], [("page", "x"), ("limit", "1")], [("page", "11"), ("limit", "1000")]]
         {
-            assert!(Page::of(&pairs(&wrong)).is_err(), "{wrong:?}");
+            assert!(NumberedPage::of(&pairs(&wrong)).is_err(), "{wrong:?}");
         }
     }
 

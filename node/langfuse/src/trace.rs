@@ -80,15 +80,15 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 }
 
 /// Fields that both versions of an observation have.
-struct Observation {
+struct ObservationFields {
     fields: Map<String, Value>,
     usage: Map<String, Value>,
     costs: Map<String, Value>,
     total_cost: Value,
 }
 
-impl Observation {
-    fn of(row: &Value, project: &str) -> Observation {
+impl ObservationFields {
+    fn of(row: &Value, project: &str) -> ObservationFields {
         let get = |name: &str| row.get(name).cloned().unwrap_or(Value::Null);
         let metric = |name: &str| row.get("metrics").and_then(|metrics| metrics.get(name));
         let (start, end) = (metric("start"), metric("end"));
@@ -120,7 +120,7 @@ impl Observation {
             costs.get("total").cloned().unwrap_or(Value::Null),
             metric("estimated_cost").cloned().unwrap_or(Value::Null),
         );
-        Observation { fields: object(fields), usage, costs, total_cost }
+        ObservationFields { fields: object(fields), usage, costs, total_cost }
     }
 }
 
@@ -178,7 +178,7 @@ fn with_total(mut details: Map<String, Value>) -> Map<String, Value> {
 
 /// Returns an observation as version 1 of the API has it.
 pub fn observation_view(row: &Value, project: &str) -> Value {
-    let Observation { mut fields, usage, costs, total_cost } = Observation::of(row, project);
+    let ObservationFields { mut fields, usage, costs, total_cost } = ObservationFields::of(row, project);
     let sum = |details: &Map<String, Value>, prefix: &str| {
         let parts = details.iter().filter(|(name, _)| name.starts_with(prefix)).filter_map(|(_, value)| value.as_f64());
         parts.reduce(|sum, part| sum + part)
@@ -210,7 +210,7 @@ pub fn observation_view(row: &Value, project: &str) -> Value {
 
 /// Returns an observation as version 2 of the API has it, whose input and output are texts.
 pub fn observation_v2_view(row: &Value, project: &str, trace: Option<&Value>) -> Value {
-    let Observation { mut fields, usage, costs, total_cost } = Observation::of(row, project);
+    let ObservationFields { mut fields, usage, costs, total_cost } = ObservationFields::of(row, project);
     for name in ["input", "output"] {
         let as_text = match fields.remove(name) {
             None | Some(Value::Null) => Value::Null,

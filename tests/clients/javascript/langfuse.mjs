@@ -9,7 +9,9 @@ import { isDeepStrictEqual } from "node:util";
 const [run] = process.argv.slice(2);
 const { LANGFUSE_BASE_URL: URL, ASSAY_KEY, ASSAY_PROJECT } = process.env;
 const processor = new LangfuseSpanProcessor();
-setLangfuseTracerProvider(new NodeTracerProvider({ spanProcessors: [processor] }));
+const provider = new NodeTracerProvider({ spanProcessors: [processor] });
+provider.register();
+setLangfuseTracerProvider(provider);
 const langfuse = new LangfuseClient();
 
 function same(found, wanted, what) {

@@ -1,5 +1,5 @@
 //! Unmodified SDKs of Langfuse and Phoenix with only their environment changed: on one node, and on three with another
-//! node at each request. If Python or the package index is unavailable this reports "not covered" and passes, unless
+//! node at each request. If a language or a package index is unavailable this reports "not covered" and passes, unless
 //! ASSAY_REQUIRE=all.
 
 use std::path::{Path, PathBuf};
@@ -8,12 +8,16 @@ use anyhow::{Context, Result};
 use assay_test_api::dev::NODES;
 use assay_test_api::process;
 use assay_test_api::rows::call as api;
+use assay_test_clients::javascript::{self, Environment};
+use assay_test_clients::kept::ends_well;
 use assay_test_clients::python::{made, run_with};
 use assay_test_clients::suite::{Job, Served, at_once, covered, on_nodes, on_one_node};
 use serde_json::json;
 
 const CURRENT: &str = include_str!("../python/wires.lock");
 const EARLIER: &str = include_str!("../python/wires_earlier.lock");
+const PACKAGE: &str = include_str!("../javascript/langfuse/package.json");
+const LOCK: &str = include_str!("../javascript/langfuse/package-lock.json");
 
 fn environment(name: &str, lock: &str) -> Result<PathBuf, String> {
     made(name, lock).map_err(|error| format!("{error:#}"))
@@ -44,16 +48,23 @@ fn langfuse(python: &Path, place: &Served, name: &str) -> Result<()> {
     run_with(python, "langfuse_sdk.py", name, (&place.url, &place.key), &environment)
 }
 
+fn of_javascript(node: &Environment, place: &Served, name: &str) -> Result<()> {
+    let home = node.home()?;
+    let mut command = home.command("langfuse.mjs");
+    ends_well("langfuse.mjs", command.arg(name).envs(pair(place, name)?))
+}
+
 fn phoenix(python: &Path, place: &Served) -> Result<()> {
     let otlp = place.otlp_urls.join(",");
     let environment = [("ASSAY_URL", place.url.as_str()), ("PHOENIX_API_KEY", &place.key), ("ASSAY_OTLP_URLS", &otlp)];
     run_with(python, "phoenix_otel.py", "phoenix", (&place.url, &place.key), &environment)
 }
 
-fn failures(python: &Path, earlier: &Path, place: &Served) -> String {
+fn failures((python, earlier, node): (&Path, &Path, &Environment), place: &Served) -> String {
     let jobs: Vec<Job<'_>> = vec![
         Box::new(|| langfuse(python, place, "current")),
         Box::new(|| langfuse(earlier, place, "earlier")),
+        Box::new(|| of_javascript(node, place, "javascript")),
         Box::new(|| phoenix(python, place)),
     ];
     at_once(&jobs)
@@ -63,6 +74,8 @@ fn failures(python: &Path, earlier: &Path, place: &Served) -> String {
 fn applications_of_langfuse_and_phoenix_move_by_their_environment() {
     let Some(python) = covered("Langfuse's SDK", environment("wires", CURRENT)) else { return };
     let Some(earlier) = covered("Langfuse's SDK", environment("wires-earlier", EARLIER)) else { return };
-    on_one_node(|place| failures(&python, &earlier, place));
-    on_nodes(NODES, |place| failures(&python, &earlier, place));
+    let node = javascript::made("wires-javascript", PACKAGE, LOCK).map_err(|error| format!("{error:#}"));
+    let Some(node) = covered("Langfuse's SDK for JavaScript", node) else { return };
+    on_one_node(|place| failures((&python, &earlier, &node), place));
+    on_nodes(NODES, |place| failures((&python, &earlier, &node), place));
 }

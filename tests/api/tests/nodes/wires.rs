@@ -86,9 +86,12 @@ fn export(attributes: &[(&str, Value)]) -> Value {
     }]}]}]})
 }
 
+fn score(name: &str, value: Value, observation: Option<&str>) -> Value {
+    json!({"id": name, "traceId": TRACE, "observationId": observation, "name": name, "value": value})
+}
+
 /// Sends scores before and after their span, and the span twice.
 fn scores_and_spans(wire: &Wire<'_>) {
-    let score = |name: &str, value: Value, observation: Option<&str>| json!({"id": name, "traceId": TRACE, "observationId": observation, "name": name, "value": value});
     let early = json!([score("early", json!(0.5), Some(SPAN)), score("whole", json!(1), None), {"name": "no target"}]);
     let answer = wire.send(0, "POST", "scores", Some(&early));
     let body: Value = serde_json::from_slice(&answer.body).expect("JSON");

@@ -35,6 +35,7 @@ pub const POINT_EVERY: Duration = Duration::from_secs(4);
 const POINT_MAX: Duration = Duration::from_secs(60);
 /// Upper bound of the attempts at a requested point.
 const POINT_ATTEMPTS_MAX: u32 = 120;
+const SECOND_MILLIS: u64 = 1_000;
 const REACHED: &str = "backups.reached";
 /// Upper bound of the groups that are fenced at the same time on one node.
 const FENCES_AT_ONCE: usize = 16;
@@ -122,6 +123,10 @@ impl Points {
     /// Makes a point of this moment.
     pub async fn make(&self, is_requested: bool) -> Result<PointManifest, BackupError> {
         let cluster = self.archiver.cluster();
+        if is_requested {
+            // A restore leaves out the second of its time, and the caller expects what was acknowledged until now.
+            sleep(until_next_second(now())).await;
+        }
         let at = now();
         let stored = self.newest.lock().as_ref().map(|point| point.groups.clone()).unwrap_or_default();
         let stored = stored.into_iter().map(|(group, index)| (group_name(group), index)).collect();
@@ -208,6 +213,11 @@ impl Points {
     }
 }
 
+/// Returns the time until the next second begins.
+fn until_next_second(now: Millis) -> Duration {
+    Duration::from_millis(SECOND_MILLIS - now.0 % SECOND_MILLIS)
+}
+
 fn decoded(answer: Bytes) -> Result<ReachedResponse, String> {
     serde_json::from_slice(&answer).map_err(|why| why.to_string())
 }
@@ -282,5 +292,18 @@ impl Service for ReachedService {
             serde_json::to_vec(&answer).map(Bytes::from).map_err(|why| refused(why.to_string()))
         });
         async move { answering.await.unwrap_or_else(|why| Err(NoAnswer::Refused(why.to_string()))) }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requested_point_is_of_a_later_second_than_what_was_written_before() {
+        for before in [5_000, 5_001, 5_999] {
+            let at = before + until_next_second(Millis(before)).as_millis() as u64;
+            assert_eq!(at, 6_000, "asked at {before}");
+        }
     }
 }

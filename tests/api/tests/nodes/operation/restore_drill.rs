@@ -49,8 +49,6 @@ fn rehearsed(dir: &Path) -> Result<()> {
     let dataset = call(&server.url, "POST", "/v1/dataset", &dataset)?["id"].as_str().context("an id")?.to_owned();
     let insert = format!("/v1/dataset/{dataset}/insert");
     call(&server.url, "POST", &insert, &json!({"events": [{"id": "one", "input": 1}, {"id": "two", "input": 2}]}))?;
-    // Of the second of the restored time, nothing is restored.
-    std::thread::sleep(std::time::Duration::from_millis(1_100));
     create(&data)?;
 
     let (ran, report) = drill(&backup, &server, dir, "quiet")?;
@@ -72,7 +70,6 @@ fn rehearsed(dir: &Path) -> Result<()> {
     let other = started(&dir.join("other"), Vec::new())?;
     let mut apart = Rows::new(std::slice::from_ref(&other.url), 1)?;
     apart.write(&other.url, "apart")?;
-    std::thread::sleep(std::time::Duration::from_millis(1_100));
     create(&data)?;
     let (ran, report) = drill(&backup, &other, dir, "apart")?;
     ensure!(!ran.success && ran.errors.contains("the backup does not hold"), "{}{}", ran.out, ran.errors);

@@ -111,10 +111,11 @@ impl HttpPeer {
         let mut headers = HeaderMap::new();
         headers.insert("user-agent", HeaderValue::from_static("assay-import"));
         headers.insert("accept", HeaderValue::from_static("application/json"));
-        for PeerHeader { name, value } in credentials {
-            let mut value = HeaderValue::from_str(value.expose()).with_context(|| format!("the value of {name}"))?;
+        for header in credentials {
+            let value = HeaderValue::from_str(header.value.expose());
+            let mut value = value.with_context(|| format!("the value of {}", header.name))?;
             value.set_sensitive(true);
-            headers.insert(HeaderName::from_static(name), value);
+            headers.insert(HeaderName::from_static(header.name), value);
         }
         let name = origin.to_string();
         Ok(HttpPeer { client: EgressClient::new(EgressConfig::new(roots), policy), base, headers, name })
@@ -142,7 +143,7 @@ impl HttpPeer {
         (options.times, options.response_bytes_max) = (TIMES, RESPONSE_BYTES_MAX);
         let mut pause = PAUSE_FIRST;
         for attempt in 1..=ATTEMPTS_MAX {
-            let (why, asked) = match self.attempt(&request, &options).await {
+            let (why, asked) = match Box::pin(self.attempt(&request, &options)).await {
                 Ok((response, _)) if !is_transient(response.status) => return Ok(response),
                 Ok((response, asked)) => (format!("status {}: {}", response.status, response.shown()), asked),
                 Err(why) => (why, None),

@@ -51,7 +51,7 @@ impl StateStore {
         let doing = || format!("reading {}", self.dir.join(KNOWN).display());
         let bytes = count * HASH_BYTES as u64;
         let there = self.known.metadata().with_context(doing)?.len();
-        anyhow::ensure!(there >= bytes, "{} is truncated; delete the directory to start again", doing());
+        anyhow::ensure!(there >= bytes, "{}: it is truncated; delete the directory to start again", doing());
         self.known.set_len(bytes).with_context(doing)?;
         let mut content = Vec::new();
         self.known.seek(SeekFrom::Start(0)).with_context(doing)?;

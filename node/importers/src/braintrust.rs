@@ -93,7 +93,8 @@ impl BraintrustSource {
     /// Returns the query for a page of rows, as the SDKs send it.
     fn query(&self, source: &str, task: &SourceTask) -> Value {
         let created = json!({"op": "ident", "name": ["created"]});
-        let compare = |op: &str, time: &str| json!({"op": op, "left": created.clone(), "right": {"op": "literal", "value": time}});
+        let literal = |time: &str| json!({"op": "literal", "value": time});
+        let compare = |op: &str, time: &str| json!({"op": op, "left": created.clone(), "right": literal(time)});
         let mut query = json!({
             "select": [{"op": "star"}],
             "from": {"op": "function", "name": {"op": "ident", "name": [source]},

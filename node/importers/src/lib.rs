@@ -5,8 +5,8 @@
 //!              ^                                        │
 //!              └── next tasks <── ImportState <── tally ┘   (saved once the target has acknowledged the page)
 //! ```
-//! An import is a stack of tasks. Each task names one request to the source, and its answer becomes items and further
-//! tasks. The state is saved after the target has acknowledged all items of a page. A killed import therefore repeats at
+//! An import is a stack of tasks. Each task names one request to the source, and its answer becomes items and more
+//! tasks. The state is saved after the target has acknowledged all items of a page. A killed import repeats at
 //! most one page. All ids follow from the source, so a repeated page changes nothing.
 //!
 //! | module | subject |

@@ -256,20 +256,20 @@ fn hex_id(of: &Value, key: &str) -> Option<String> {
     }
 }
 
-/// Returns attributes, which are a map of JSON texts or a list of typed values.
+/// Returns attributes, which are a map of JSON texts in older versions, and a list of typed values in newer ones.
 fn attributes(given: &Value) -> Map<String, Value> {
     match given {
         Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), json_text(value))).collect(),
         Value::Array(pairs) => {
             let pairs =
                 pairs.iter().filter_map(|pair| Some((text(pair, "key")?.to_owned(), any_value(pair.get("value")?))));
-            pairs.map(|(key, value)| (key, json_text(&value))).collect()
+            pairs.map(|(key, value)| (key, parsed(&value))).collect()
         }
         _ => Map::new(),
     }
 }
 
-/// Returns the value of a JSON text. MLflow writes all values of attributes as such texts.
+/// Returns the value of a JSON text. Older versions write all values of attributes as such texts.
 fn json_text(value: &Value) -> Value {
     let Value::String(text) = value else { return value.clone() };
     serde_json::from_str(text).unwrap_or_else(|_| value.clone())

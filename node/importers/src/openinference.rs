@@ -7,6 +7,8 @@ use crate::fields::{list, object, seconds, text};
 /// Upper bound of the nesting that is flattened.
 const DEPTH_MAX: usize = 16;
 const NANOS: f64 = 1e9;
+/// Attributes that are JSON texts of objects.
+const OBJECTS: [&str; 2] = ["metadata", "llm.prompt_template.variables"];
 
 /// Converts a span to one of OTLP in JSON.
 pub(crate) fn otlp_span(span: &Value) -> Value {
@@ -15,6 +17,7 @@ pub(crate) fn otlp_span(span: &Value) -> Value {
     if let Some(given) = object(span, "attributes") {
         flatten("", given, DEPTH_MAX, &mut attributes);
     }
+    OBJECTS.iter().for_each(|name| gather(&mut attributes, name));
     if let Some(kind) = text(span, "span_kind") {
         attributes.entry("openinference.span.kind").or_insert_with(|| Value::from(kind));
     }
@@ -74,6 +77,18 @@ fn flatten_value(name: String, value: &Value, depth: usize, into: &mut Map<Strin
         }
         Value::Null => {}
         other => drop(into.insert(name, other.clone())),
+    }
+}
+
+/// Puts the members of an object that was flattened together again, as the JSON text that it is in spans.
+fn gather(attributes: &mut Map<String, Value>, name: &str) {
+    let prefix = format!("{name}.");
+    let members =
+        attributes.iter().filter_map(|(key, value)| Some((key.strip_prefix(&prefix)?.to_owned(), value.clone())));
+    let members: Map<String, Value> = members.collect();
+    if !members.is_empty() {
+        attributes.retain(|key, _| !key.starts_with(&prefix));
+        attributes.insert(name.to_owned(), Value::from(Value::Object(members).to_string()));
     }
 }
 

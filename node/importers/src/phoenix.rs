@@ -73,8 +73,8 @@ impl ImportSource for PhoenixSource {
 
     fn page(&self, task: &SourceTask, answer: &SourceAnswer) -> Result<SourcePage, ImportError> {
         let mut page = SourcePage::default();
-        // Earlier servers have no lists of annotations, datasets, experiments or prompts. An experiment without runs has
-        // no JSON either.
+        // Earlier servers have no lists of annotations, datasets, experiments or prompts. An experiment without
+        // runs has no JSON either.
         let is_optional = !matches!(task.step.as_str(), "projects" | "spans");
         if is_optional && answer.is_absent() {
             let is_empty_experiment = task.step == "experiment";

@@ -244,7 +244,7 @@ impl Draft<'_> {
         row.insert("metadata".to_owned(), json!({SCORES_KEY: {score.id: kept}}));
         match number.filter(|number| (0.0..=1.0).contains(number)) {
             Some(number) if self.is_new(short_hash(&["score", kind, name, &id, &score.name])) => {
-                row.insert("scores".to_owned(), json!({&*score.name: number}));
+                row.insert("scores".to_owned(), json!({&*score.name: crate::fields::json_number(number)}));
                 self.tally(&score.home).add_score(&id, &score.name, number);
             }
             Some(_) => {

@@ -48,8 +48,8 @@ pub struct FileSlice {
 
 /// Parses the records at the beginning of a slice.
 ///
-/// `is_last` says that the file ends with the slice, and `offset` where the slice begins. `head` is the first record of a
-/// CSV file.
+/// `is_last` says that the file ends with the slice, and `offset` where the slice begins. `head` is the first record of
+/// a CSV file.
 pub fn slice(
     form: RecordForm,
     bytes: &[u8],

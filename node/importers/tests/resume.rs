@@ -31,7 +31,8 @@ impl Content {
                 let id = format!("{trace}-{index}");
                 let parent = (index > 0).then(|| format!("{trace}-{}", index / 2));
                 content.observations.push(json!({"id": id, "traceId": trace, "type": "GENERATION",
-                    "parentObservationId": parent, "startTime": "2026-01-01T00:00:01Z", "costDetails": {"total": 0.1}}));
+                    "parentObservationId": parent, "startTime": "2026-01-01T00:00:01Z",
+                    "costDetails": {"total": 0.1}}));
                 content.scores.push(json!({"id": format!("s-{id}"), "traceId": trace, "observationId": id,
                     "name": format!("score{}", index % 2), "value": 0.25, "dataType": "NUMERIC"}));
             }

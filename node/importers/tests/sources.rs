@@ -63,7 +63,7 @@ fn spans_of_phoenix_keep_their_ids_and_get_their_annotations() {
         "start_time": "2026-01-01T00:00:00+00:00", "end_time": "2026-01-01T00:00:01.500000+00:00",
         "status_code": "ERROR", "status_message": "boom", "events": [],
         "attributes": {"llm.model_name": "gpt-4o", "llm.token_count.prompt": 5, "llm.token_count.completion": 7,
-            "llm.cost.total": 0.25, "llm.input_messages.0.message.role": "user",
+            "llm.cost.total": 0.25, "metadata.team": ["a"], "llm.input_messages.0.message.role": "user",
             "llm.input_messages.0.message.content": "hi", "output.value": "ho"}
     }]});
     let found = page(&source, spans_task, &body);
@@ -75,6 +75,7 @@ fn spans_of_phoenix_keep_their_ids_and_get_their_annotations() {
         (&metrics["prompt_tokens"], &metrics["estimated_cost"], &metrics["end"]),
         (&json!(5), &json!(0.25), &json!(1_767_225_601.5))
     );
+    assert_eq!(span.fields["metadata"]["team"], json!(["a"]));
     assert!(span.fields["error"].as_str().is_some_and(|error| error.contains("boom")), "{:?}", span.fields);
     let steps: Vec<&str> = found.next.iter().map(|task| task.step.as_str()).collect();
     assert_eq!(steps, ["annotations", "spans"]);
@@ -150,10 +151,11 @@ fn traces_of_mlflow_are_read_in_both_forms() {
     let span = json!({"trace_id": "S/kvNXezTaajzpKdDg5HNg==", "span_id": "APBnqgupArc=", "parent_span_id": "",
         "name": "chat", "start_time_unix_nano": "1767225600000000000", "end_time_unix_nano": "1767225601500000000",
         "status": {"code": "STATUS_CODE_OK"},
-        "attributes": [{"key": "mlflow.spanType", "value": {"string_value": "\"CHAT_MODEL\""}},
+        "attributes": [{"key": "mlflow.spanType", "value": {"string_value": "CHAT_MODEL"}},
             {"key": "mlflow.spanInputs", "value": {"string_value": "{\"q\": 1}"}},
             {"key": "mlflow.chat.tokenUsage", "value": {"kvlist_value": {"values": [
-                {"key": "input_tokens", "value": {"int_value": "3"}}, {"key": "output_tokens", "value": {"int_value": "4"}}]}}}]});
+                {"key": "input_tokens", "value": {"int_value": "3"}},
+                {"key": "output_tokens", "value": {"int_value": "4"}}]}}}]});
     let whole = page(&source, &listed.next[0], &json!({"traces": [{"trace_info": info, "spans": [span]}]}));
     let made = spans(&whole)[0];
     assert_eq!((made.trace.as_str(), made.span.as_str()), ("tr-1", "00f067aa0ba902b7"));

@@ -18,7 +18,6 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::output;
-use crate::config;
 use crate::process::secret_variable;
 use crate::serve::API_KEY_VARIABLE;
 
@@ -44,7 +43,7 @@ pub struct ImportArgs {
 /// Target, window and state of an import.
 #[derive(Debug, Args)]
 struct TargetArgs {
-    /// Address of the server to write to; also ASSAY_URL
+    /// Address of the server to write to
     #[arg(long, value_name = "URL", global = true)]
     to: Option<String>,
     /// Project to write to, which is created if it does not exist
@@ -190,8 +189,7 @@ fn summary(outcome: &ImportOutcome) -> Value {
 fn import(args: ImportArgs) -> anyhow::Result<ImportOutcome> {
     let ImportArgs { source, target } = args;
     let window = window(&target)?;
-    let named = target.to.clone().or_else(|| config::variable("ASSAY_URL")?.into_string().ok());
-    let url = named.context("name the server with --to, such as --to http://127.0.0.1:8000")?;
+    let url = target.to.clone().context("name the server with --to, such as --to http://127.0.0.1:8000")?;
     let project = target.project.clone().context("name the project to write to with --project")?;
     let key = secret_variable(API_KEY_VARIABLE)?;
     let key = key.with_context(|| format!("set {API_KEY_VARIABLE} to a key of the server"))?;
@@ -241,7 +239,6 @@ impl SourceArgs {
     fn open(self, target: &TargetArgs) -> anyhow::Result<OpenedSource> {
         let http = |url: &str, headers: &[PeerHeader]| target.peer(url, headers).map(SourceAccess::Http);
         let trimmed = |url: String| url.trim_end_matches('/').to_owned();
-        let key = |variable: &'static str| secret_variable(variable);
         let needed = |variable: &'static str| {
             secret_variable(variable)?.with_context(|| format!("set {variable} to the key of the source"))
         };
@@ -269,7 +266,7 @@ impl SourceArgs {
             ),
             SourceArgs::Phoenix { url, source_project, sqlite: None } => {
                 let url = trimmed(url.context("name the server with --url")?);
-                let headers: Vec<PeerHeader> = key(PHOENIX_VARIABLE)?.iter().map(bearer).collect();
+                let headers: Vec<PeerHeader> = secret_variable(PHOENIX_VARIABLE)?.iter().map(bearer).collect();
                 let access = http(&url, &headers)?;
                 let source = move |window: ImportWindow| -> Box<dyn ImportSource> {
                     let (url, source_project) = (url.clone(), source_project.clone());
@@ -279,7 +276,7 @@ impl SourceArgs {
             }
             SourceArgs::Mlflow { url, source_project } => {
                 let url = trimmed(url);
-                let headers: Vec<PeerHeader> = key(MLFLOW_VARIABLE)?.iter().map(bearer).collect();
+                let headers: Vec<PeerHeader> = secret_variable(MLFLOW_VARIABLE)?.iter().map(bearer).collect();
                 let access = http(&url, &headers)?;
                 let source = move |window: ImportWindow| -> Box<dyn ImportSource> {
                     let (url, source_project) = (url.clone(), source_project.clone());

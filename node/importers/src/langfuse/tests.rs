@@ -167,7 +167,8 @@ fn scores_of_all_types_find_their_rows() {
 fn a_run_becomes_an_experiment_with_the_trace_of_each_item() {
     let datasets = page(
         &SourceTask::new("datasets"),
-        &json!({"data": [{"id": "d1", "name": "qa", "description": null, "metadata": {"a": 1}}], "meta": {"totalPages": 1}}),
+        &json!({"data": [{"id": "d1", "name": "qa", "description": null, "metadata": {"a": 1}}],
+            "meta": {"totalPages": 1}}),
     );
     assert_eq!(steps(&datasets), ["dataset_items", "runs"]);
     let runs = page(&datasets.next[1], &json!({"data": [{"id": "r1", "name": "first"}], "meta": {"totalPages": 1}}));
@@ -192,7 +193,8 @@ fn a_run_becomes_an_experiment_with_the_trace_of_each_item() {
 fn items_of_datasets_keep_their_source() {
     let task = SourceTask::about("dataset_items", json!({"name": "qa"}));
     let body = json!({"data": [{"id": "i1", "status": "ARCHIVED", "input": "q", "expectedOutput": null,
-        "metadata": "note", "sourceTraceId": "t", "createdAt": "2026-01-01T00:00:00.000Z"}], "meta": {"totalPages": 1}});
+        "metadata": "note", "sourceTraceId": "t", "createdAt": "2026-01-01T00:00:00.000Z"}],
+        "meta": {"totalPages": 1}});
     let page = page(&task, &body);
     let NeutralItem::DatasetRow(DatasetRow { key, fields, .. }) = &page.items[0] else { panic!("a row") };
     assert_eq!((key.as_str(), &fields["tags"]), ("dataset-item/i1", &json!(["archived"])));

@@ -66,6 +66,11 @@ impl LangfuseServer {
         self.shared.early.load(Ordering::Relaxed)
     }
 
+    /// Forgets the pause that a process was asked for.
+    pub fn forget_pause(&self) {
+        *self.shared.pause.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Requests that would change something.
     pub fn writes(&self) -> usize {
         self.shared.writes.load(Ordering::Relaxed)
@@ -119,11 +124,11 @@ impl SharedCounts {
             self.writes.fetch_add(1, Ordering::Relaxed);
         }
         let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((refused, until)) = pause.take_if(|(refused, _)| refused == target) {
-            // A process that was killed has forgotten its pause. Its successor begins with other requests or later.
-            if refused == target && Instant::now() + TOLERANCE < until {
-                self.early.fetch_add(1, Ordering::Relaxed);
-            }
+        let is_again = pause.as_ref().is_some_and(|(refused, _)| refused.as_str() == target);
+        if let Some((_, until)) = pause.take().filter(|_| is_again)
+            && Instant::now() + TOLERANCE < until
+        {
+            self.early.fetch_add(1, Ordering::Relaxed);
         }
         if number.is_multiple_of(REFUSED_EVERY) {
             let is_long = number.is_multiple_of(REFUSED_EVERY * LONG_EVERY);
@@ -184,7 +189,8 @@ fn trace(number: usize) -> Value {
     json!({"id": format!("trace-{number}"), "timestamp": time(number, 0), "name": "chat",
         "input": {"question": number}, "output": {"answer": number}, "userId": format!("user-{number}"),
         "sessionId": format!("session-{}", number / 3), "tags": ["moved"], "metadata": {"team": "a"},
-        "release": null, "version": null, "public": false, "environment": "default", "latency": 5.0, "totalCost": 0.002})
+        "release": null, "version": null, "public": false, "environment": "default", "latency": 5.0,
+        "totalCost": 0.002})
 }
 
 fn observations(number: usize) -> Vec<Value> {

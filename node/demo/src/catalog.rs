@@ -155,12 +155,12 @@ pub(crate) fn prompts() -> Vec<Value> {
 /// Returns a question about a topic, and the number of its booking.
 pub(crate) fn question(dice: &mut Dice, topic: &Topic) -> (String, String) {
     let booking = format!("TR{}", dice.between(100_000, 1_000_000));
-    let question = dice.pick(topic.questions).replace("{city}", dice.pick(&CITIES)).replace("{booking}", &booking);
+    let question = dice.pick(topic.questions).replace("{city}", *dice.pick(&CITIES)).replace("{booking}", &booking);
     (question, booking)
 }
 
 pub(crate) fn tool_error(dice: &mut Dice) -> &'static str {
-    dice.pick(&TOOL_ERRORS)
+    *dice.pick(&TOOL_ERRORS)
 }
 
 /// Returns the token counts and the cost of a model call.

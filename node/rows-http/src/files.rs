@@ -21,6 +21,7 @@ use assay_node_http::web::{Bytes, Data, HttpRequest, HttpResponse, HttpResponseB
 use assay_node_limits::Holder;
 use assay_node_objects::ObjectWrite;
 use assay_node_records::kinds::organization::name_of;
+use assay_node_records::mechanism::CatalogView;
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::RecordKind;
 use assay_storage_model::event::SentItem;

@@ -1,5 +1,5 @@
-//! Kills at random moments of backups and restores: both go on afterwards or say what to do, and nothing acknowledged is
-//! missing in the end.
+//! Kills at random moments of backups and restores: both go on afterwards or say what to do, and nothing acknowledged
+//! is missing in the end.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -25,6 +25,8 @@ use crate::sealed_object::{ObjectOpener, ObjectSealer, seal};
 
 /// Upper bound of an object that is read into memory: a stored state has at most a gigabyte.
 const OBJECT_BYTES_MAX: u64 = (1 << 30) + (64 << 20);
+/// Upper bound of the looks at the descriptor and its copy.
+const MENDS_MAX: usize = 8;
 /// Upper bound of the descriptor that is read.
 const DESCRIPTOR_BYTES_MAX: u64 = 64 << 10;
 /// Bytes of one read from the store.
@@ -61,6 +63,13 @@ pub fn now() -> Millis {
     Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
+/// Parses the text of a descriptor, which an object has.
+fn parsed(name: &StoredName, text: &[u8]) -> Result<Descriptor, BackupError> {
+    let damaged = |why: serde_json::Error| BackupError::Damaged { name: name.clone(), what: why.to_string() };
+    let descriptor: Descriptor = serde_json::from_slice(text).map_err(damaged)?;
+    if descriptor.format > FORMAT { Err(BackupError::Newer(descriptor.format)) } else { Ok(descriptor) }
+}
+
 impl Repository {
     pub fn new(store: Arc<dyn SegmentStore>, key: BackupKey, pace: Pace) -> Repository {
         Repository { store, key: Arc::new(key), pace }
@@ -76,14 +85,8 @@ impl Repository {
 
     /// Reads the descriptor of the store, or returns `None` if the store has no backup.
     pub async fn descriptor(&self) -> Result<Option<Descriptor>, BackupError> {
-        let Some(text) = self.descriptor_text().await? else { return Ok(None) };
-        let name = layout::descriptor();
-        let damaged = |what: String| BackupError::Damaged { name: name.clone(), what };
-        let descriptor: Descriptor = serde_json::from_slice(&text).map_err(|why| damaged(why.to_string()))?;
-        if descriptor.format > FORMAT {
-            return Err(BackupError::Newer(descriptor.format));
-        }
-        Ok(Some(descriptor))
+        let text = self.descriptor_text().await?;
+        text.map(|text| parsed(&layout::descriptor(), &text)).transpose()
     }
 
     /// Reads the text of the descriptor.
@@ -102,40 +105,62 @@ impl Repository {
     }
 
     /// Returns the descriptor, and checks that the key is that of the backup.
+    ///
+    /// If the object in plain text is missing or was changed, its encrypted copy serves.
     pub async fn opened(&self) -> Result<Descriptor, BackupError> {
-        let descriptor = self.descriptor().await?.ok_or_else(|| BackupError::NoBackup(layout::descriptor()))?;
         let given = self.key.id();
-        if descriptor.key != given.to_string() {
-            let needed = assay_node_secrets::KeyId::parse(&descriptor.key).unwrap_or(given);
-            return Err(BackupError::OtherKey { needed, given });
+        let problem = match self.descriptor().await {
+            Ok(Some(found)) if found.key == given.to_string() => return Ok(found),
+            Ok(Some(found)) => {
+                let needed = assay_node_secrets::KeyId::parse(&found.key).unwrap_or(given);
+                BackupError::OtherKey { needed, given }
+            }
+            Ok(None) => BackupError::NoBackup(layout::descriptor()),
+            Err(why @ BackupError::Store(_)) => return Err(why),
+            Err(why) => why,
+        };
+        match self.descriptor_copy().await {
+            Ok(Some(text)) => parsed(&layout::descriptor_copy(), &text),
+            // Somebody else's backup has a copy that this key does not open.
+            Err(why) if matches!(problem, BackupError::NoBackup(_)) => Err(why),
+            Ok(None) | Err(_) => Err(problem),
         }
-        Ok(descriptor)
     }
 
     /// Makes the store the backup of a cluster, unless it already is.
     pub async fn found(&self, cluster: ClusterId, shards: u16) -> Result<(), BackupError> {
-        let key = self.key.id().to_string();
-        if self.descriptor().await?.is_some() {
-            let found = self.opened().await?;
-            if found.cluster != cluster {
-                let (found, own) = (found.cluster.to_string(), cluster.to_string());
-                return Err(BackupError::OtherCluster { found, own });
+        match self.opened().await {
+            Err(BackupError::NoBackup(_)) => {}
+            opened => {
+                let found = opened?.cluster;
+                if found != cluster {
+                    let (found, own) = (found.to_string(), cluster.to_string());
+                    return Err(BackupError::OtherCluster { found, own });
+                }
+                return self.mend_descriptor().await;
             }
-            return self.keep_descriptor_copy().await;
         }
+        let key = self.key.id().to_string();
         let descriptor = Descriptor { format: FORMAT, cluster, key, shards, created: now() };
         let text = serde_json::to_vec_pretty(&descriptor).map_err(|why| BackupError::Internal(why.to_string()))?;
         self.store.put(&layout::descriptor(), chunks_of(Bytes::from(text))).await?;
-        self.keep_descriptor_copy().await
+        self.mend_descriptor().await
     }
 
-    /// Stores the encrypted copy of the descriptor, unless it is there.
-    async fn keep_descriptor_copy(&self) -> Result<(), BackupError> {
-        if self.descriptor_copy().await?.is_some() {
-            return Ok(());
+    /// Stores the descriptor or its encrypted copy, if it is missing. The copy is right if both differ.
+    ///
+    /// Nodes that begin a backup at the same time may write different texts, so the result is looked at again.
+    async fn mend_descriptor(&self) -> Result<(), BackupError> {
+        for _ in 0..MENDS_MAX {
+            match (self.descriptor_text().await?, self.descriptor_copy().await?) {
+                (Some(text), None) => self.put(&layout::descriptor_copy(), &text).await?,
+                (text, Some(copy)) if text.as_ref() != Some(&copy) => {
+                    self.store.put(&layout::descriptor(), chunks_of(copy)).await?;
+                }
+                _ => return Ok(()),
+            }
         }
-        let Some(text) = self.descriptor_text().await? else { return Ok(()) };
-        self.put(&layout::descriptor_copy(), &text).await
+        Err(BackupError::Internal("other nodes write the descriptor of the backup all the time".into()))
     }
 
     /// Keeps the master keys of the cluster, the current one first. A restored cluster reads its secrets with them.

@@ -44,7 +44,7 @@ pub struct RestoreProgress {
 pub struct RestoreTarget<'t> {
     /// Node whose data directory is filled.
     pub node: &'t ClusterConfig,
-    /// Whether the master keys of the cluster are written into the directory, for a node to which nobody else gives them.
+    /// Whether the master keys of the cluster are written into the directory, where a node looks for them.
     pub keeps_master_keys: bool,
     /// Time to restore, or `None` for the newest state.
     pub at: Option<Millis>,

@@ -1,8 +1,8 @@
 //! Verification of a backup: every object is read, decrypted and compared with what names it.
 //!
 //! V1: a changed bit of any object is found.
-//! V2: an object that a restore may need is found if it is missing: bases, parts of the logs, large writes, content, and
-//!     master keys. Points prove each other's times, so one that is missing between others is not noticed.
+//! V2: a missing object that a restore may need is found: a base, a part of a log, a large write, content, or master
+//!     keys. Points prove each other's times, so one that is missing between others is not noticed.
 //! V3: objects that a running node stores or deletes meanwhile are no findings.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -249,7 +249,7 @@ impl<F: FnMut(VerifyProgress)> Verifier<'_, F> {
                     self.found.bytes += bytes;
                     said.add(what);
                 }
-                // It was listed, so it was deleted meanwhile. Content and large writes that are named are looked for below.
+                // It was listed, so it was deleted meanwhile. Callers look for named content and large writes.
                 Err(BackupError::MissingObject(_)) => {}
                 Err(why) => {
                     let finding = finding(&object.name(), why)?;

@@ -1,7 +1,7 @@
 //! Comparison of restored objects with the living ones: pure.
 //!
-//! D1: a living row of before the restored time that the restored state lacks is found by its object's number of rows, or
-//!     by its newest write.
+//! D1: a living row from before the restored time that the restored state lacks is found by its object's number of
+//!     rows, or by its newest write.
 //! D2: rows that were written or deleted behind the restored time are no difference.
 
 use std::collections::BTreeMap;

@@ -72,7 +72,8 @@ impl LivingServer {
             UrlHost::Address(address) => entry.cidr = Some(address.to_string()),
             UrlHost::Name(name) => entry.host = Some(name.as_str().to_owned()),
         }
-        let settings = EgressSettings { allow: vec![entry], ..EgressSettings::default() };
+        let mut settings = EgressSettings::default();
+        settings.allow.push(entry);
         let policy = EgressPolicy::new(&settings, OwnEndpoints::default()).map_err(|why| wrong(why.to_string()))?;
         let roots = TrustedRoots::system().map_err(|why| wrong(why.to_string()))?;
         let authorization = HeaderValue::try_from(format!("Bearer {}", key.expose()));
@@ -89,7 +90,7 @@ impl LivingServer {
                 named.extend(kinds.iter().map(|kind| (*kind, id, name.clone())));
             }
         }
-        let counted = stream::iter(named).map(async |(kind, id, name)| {
+        let counted = stream::iter(named).map(|(kind, id, name)| async move {
             let source = format!("{}('{id}')", kind.source());
             let filter = format!(" WHERE _xact_id < '{before}'");
             let (rows_before, newest_before) = self.rows(&source, &filter).await?;
@@ -123,7 +124,7 @@ impl LivingServer {
 
     /// Counts rows, and returns their newest version.
     async fn rows(&self, source: &str, filter: &str) -> Result<(u64, Option<Xact>), LivingError> {
-        let query = format!("SELECT count(1) AS rows, max(_xact_id) AS newest FROM {source}{filter}");
+        let query = format!("SELECT count(1) AS n, max(_xact_id) AS newest FROM {source}{filter}");
         let target = "/btql".to_owned();
         let answer = self.ask(Method::POST, &target, json!({"query": query, "fmt": "json"}).to_string().into()).await?;
         let form = || LivingError::Form { url: self.url.clone(), target: target.clone(), wanted: "a count" };
@@ -133,7 +134,7 @@ impl LivingServer {
             Value::String(text) => Some(Xact::parse(text).map_err(|_| form())?),
             number => Some(Xact::parse(&number.to_string()).map_err(|_| form())?),
         };
-        Ok((row["rows"].as_u64().unwrap_or(0), newest))
+        Ok((row["n"].as_u64().unwrap_or(0), newest))
     }
 
     async fn ask(&self, method: Method, target: &str, body: Bytes) -> Result<Value, LivingError> {

@@ -1,7 +1,7 @@
 //! Repetition of operations of an object store that failed in a way that may be over soon.
 //!
-//! Each operation can be repeated safely, because an object is never changed. The time limits of a request grow with the
-//! attempt. So a request that hangs is given up soon, and a slow store is waited for in the end.
+//! Each operation can be repeated safely, because an object is never changed. The time limits of a request grow with
+//! the attempt. So a request that hangs is given up soon, and a slow store is waited for in the end.
 
 use std::error::Error;
 use std::fmt;

@@ -23,6 +23,7 @@ use crate::admin_api::requests::{AdminCommand, BackupReply, PROGRESS_INTERVAL, S
 use crate::admin_api::socket;
 use crate::config::Config;
 
+const NODE_GONE: &str = "the node closed the connection before the backup was complete; run the command again";
 const DAY_MILLIS: u64 = 24 * 3600 * 1000;
 
 /// Arguments of `assay backup`.
@@ -164,15 +165,15 @@ fn create(data_dir: &Path) -> anyhow::Result<()> {
     let stream = socket::connect(data_dir)?;
     let stream =
         stream.with_context(|| format!("no node runs on {}: start it with `assay serve`", data_dir.display()))?;
-    writeln!(&stream, "{}", serde_json::to_string(&SocketRequest::Backup)?)?;
+    writeln!(&stream, "{}", serde_json::to_string(&SocketRequest::Backup)?).context(NODE_GONE)?;
     for line in BufReader::new(stream).lines() {
-        match serde_json::from_str(&line?).context("the node answered with something else")? {
+        match serde_json::from_str(&line.context(NODE_GONE)?).context("the node answered with something else")? {
             BackupReply::Progress(text) => output::note(format_args!("{text}")),
             BackupReply::Done(value) => return output::json(&value),
             BackupReply::Refused(why) => anyhow::bail!(why),
         }
     }
-    anyhow::bail!("the node closed the connection before the backup was complete; run the command again")
+    anyhow::bail!(NODE_GONE)
 }
 
 /// Reads everything that lists and plans need.

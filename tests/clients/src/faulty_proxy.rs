@@ -228,7 +228,7 @@ fn read_request(mut client: &TcpStream) -> io::Result<Option<Vec<u8>>> {
     }
     // The server closes behind its response, which so ends without a look into it.
     let line = bytes.windows(2).position(|window| window == b"\r\n").unwrap_or(0);
-    bytes.splice(line..line, b"\r\nConnection: close".iter().copied());
+    drop(bytes.splice(line..line, b"\r\nConnection: close".iter().copied()));
     Ok(Some(bytes))
 }
 

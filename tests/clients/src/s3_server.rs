@@ -48,11 +48,12 @@ impl S3Server {
 
 /// Returns the variables that let a program use a server at an address, as its operator sets them.
 pub fn variables(address: &str) -> Vec<(String, String)> {
+    let endpoint = format!("http://{address}");
     let variables = [
         ("AWS_ACCESS_KEY_ID", "someone"),
         ("AWS_SECRET_ACCESS_KEY", "secret"),
         ("AWS_REGION", "us-east-1"),
-        ("AWS_ENDPOINT", &format!("http://{address}")),
+        ("AWS_ENDPOINT", endpoint.as_str()),
     ];
     variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }

@@ -44,7 +44,7 @@ fn content(length: usize, seed: usize) -> Bytes {
 async fn small_objects(store: &dyn SegmentStore) -> Result<()> {
     let names: Vec<_> = (0..OBJECTS).map(|number| name(&format!("b/{number:03}"))).collect();
     let plain = |number: usize| content(1_000 + number, number);
-    let puts = names.iter().enumerate().map(async |(number, name)| {
+    let puts = names.iter().enumerate().map(|(number, name)| async move {
         let written = store.put(name, chunks_of(plain(number))).await?;
         ensure!(written == 1_000 + number as u64, "{written} bytes of {name}");
         anyhow::Ok(())
@@ -64,7 +64,7 @@ async fn small_objects(store: &dyn SegmentStore) -> Result<()> {
     ensure!(store.list("", None).await?.len() == OBJECTS + 2, "everything");
     ensure!(store.list("nothing", None).await?.is_empty(), "no such directory");
 
-    let reads = names.iter().enumerate().map(async |(number, name)| {
+    let reads = names.iter().enumerate().map(|(number, name)| async move {
         let (whole, range) = (plain(number), 17 + number as u64..900);
         let read = store.read(name, range.clone()).await?;
         ensure!(read == whole[range.start as usize..900], "{name}");
@@ -81,7 +81,7 @@ async fn small_objects(store: &dyn SegmentStore) -> Result<()> {
         let short = store.read(&names[0], range.clone()).await;
         ensure!(matches!(short, Err(StoreError::Short { end, .. }) if end == range.end), "{range:?}: {short:?}");
     }
-    let deletions = names[..10].iter().map(async |name| {
+    let deletions = names[..10].iter().map(|name| async move {
         store.delete(name).await?;
         store.delete(name).await
     });

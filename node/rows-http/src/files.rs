@@ -195,8 +195,8 @@ pub async fn upload(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
 
 /// Admits or refuses an upload by the quotas. One of unknown length counts when it is stored.
 fn check_quota(edge: &Edge, org: OrgId, bytes: u64) -> Result<(), Refusal> {
-    let name =
-        edge.records.catalog().peek(|view| view.get(RecordKind::ORGANIZATION, org.0).map(name_of)).transpose()?;
+    let organization = |view: &CatalogView<'_>| view.get(RecordKind::ORGANIZATION, org.0).map(|org| name_of(org));
+    let name = edge.records.catalog().peek(organization).transpose()?;
     admit_upload(&edge.quotas, (org, &name.unwrap_or_default()), bytes)
 }
 

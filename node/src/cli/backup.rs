@@ -16,7 +16,7 @@ use assay_node_backups::{
 use assay_node_secrets::MASTER_KEY_VARIABLE;
 use assay_node_transfer::TransferRequest;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{SettingsArgs, output, transfer};
 use crate::admin_api::requests::{AdminCommand, BackupReply, PROGRESS_INTERVAL, SocketRequest};

@@ -88,7 +88,7 @@ impl UsageMeter {
     pub fn open(cluster: &Arc<Cluster>, clock: Clock) -> io::Result<Arc<UsageMeter>> {
         let (files, ledger) = UsageFiles::open(Arc::clone(cluster.disk()), cluster.data_dir())?;
         let state = Arc::new(Mutex::new(MeterState { ledger, changed: BTreeSet::new() }));
-        cluster.serve(USAGE, Arc::new(UsageService(Arc::clone(&state))));
+        cluster.serve(USAGE, Arc::new(UsageDaysService(Arc::clone(&state))));
         Ok(Arc::new(UsageMeter { cluster: Arc::clone(cluster), clock, files, state }))
     }
 
@@ -161,9 +161,9 @@ impl UsageMeter {
 
 /// Service that other nodes call. They authorize their callers.
 #[derive(Debug)]
-struct UsageService(Arc<Mutex<MeterState>>);
+struct UsageDaysService(Arc<Mutex<MeterState>>);
 
-impl Service for UsageService {
+impl Service for UsageDaysService {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let state = Arc::clone(&self.0);
         async move {

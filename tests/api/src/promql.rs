@@ -23,7 +23,7 @@ const OPERATORS: [&str; 4] = ["and", "or", "unless", "bool"];
 
 /// Metrics and labels of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct UsedMetrics {
     /// Labels of the selectors by metric.
     pub metrics: BTreeMap<String, BTreeSet<String>>,
     /// Labels of the selectors with an exact value: metric, label, value.
@@ -33,8 +33,8 @@ pub struct Used {
 }
 
 /// Returns what an expression uses, or why it cannot be read.
-pub fn used(expression: &str) -> Result<Used, String> {
-    let mut reader = Reader { rest: expression, used: Used::default(), open: 0, whole: expression };
+pub fn used(expression: &str) -> Result<UsedMetrics, String> {
+    let mut reader = ExpressionReader { rest: expression, used: UsedMetrics::default(), open: 0, whole: expression };
     reader.read()?;
     match (reader.open, reader.used.metrics.is_empty()) {
         (0, false) => Ok(reader.used),
@@ -45,9 +45,9 @@ pub fn used(expression: &str) -> Result<Used, String> {
 
 /// Metrics with their labels, as in an answer of `/metrics`.
 #[derive(Clone, Debug, Default)]
-pub struct Exposed(BTreeMap<String, BTreeMap<String, BTreeSet<String>>>);
+pub struct ExposedMetrics(BTreeMap<String, BTreeMap<String, BTreeSet<String>>>);
 
-impl Exposed {
+impl ExposedMetrics {
     /// Adds the values of an answer of `/metrics`.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -101,20 +101,22 @@ impl Exposed {
     }
 }
 
-struct Reader<'e> {
+struct ExpressionReader<'e> {
     rest: &'e str,
-    used: Used,
+    used: UsedMetrics,
     open: usize,
     whole: &'e str,
 }
 
-impl<'e> Reader<'e> {
+impl<'e> ExpressionReader<'e> {
     fn read(&mut self) -> Result<(), String> {
         while let Some(first) = self.rest.trim_start().chars().next() {
             self.rest = self.rest.trim_start();
             match first {
                 'a'..='z' | 'A'..='Z' | '_' => self.word()?,
-                '0'..='9' => drop(self.take(|letter| letter.is_ascii_alphanumeric() || letter == '.')),
+                '0'..='9' => {
+                    self.take(|letter| letter.is_ascii_alphanumeric() || letter == '.');
+                }
                 '(' => {
                     self.open += 1;
                     self.skip(first);
@@ -139,7 +141,7 @@ impl<'e> Reader<'e> {
     }
 
     fn take(&mut self, is_part: impl Fn(char) -> bool) -> &'e str {
-        let end = self.rest.find(|letter| !is_part(letter)).unwrap_or(self.rest.len());
+        let end = self.rest.find(|letter: char| !is_part(letter)).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(end);
         self.rest = rest;
         taken
@@ -209,7 +211,7 @@ mod tests {
                            c_bucket{le=\"0.1\"} 1\nc_bucket{le=\"+Inf\"} 1\n";
 
     fn problems(expression: &str) -> Vec<String> {
-        let mut exposed = Exposed::default();
+        let mut exposed = ExposedMetrics::default();
         exposed.add(METRICS).expect("metrics");
         exposed.problems(expression, &["instance", "up"])
     }

@@ -10,7 +10,7 @@ use assay_test_api::agent_data::key_without_rights;
 use assay_test_api::dev::Dev;
 use assay_test_api::http::{HttpResponse, Request, send};
 use assay_test_api::process::run;
-use assay_test_api::promql::Exposed;
+use assay_test_api::promql::ExposedMetrics;
 use assay_test_api::rows::{call, knock};
 use assay_test_api::server::TEST_KEY;
 use assay_tests_tidy::workspace::Workspace;
@@ -74,13 +74,13 @@ fn work(dev: &Dev) -> Result<String> {
 }
 
 /// Returns the metrics of all nodes, once the backup has made its first point.
-fn exposed(dev: &Dev) -> Result<(Exposed, Vec<String>)> {
+fn exposed(dev: &Dev) -> Result<(ExposedMetrics, Vec<String>)> {
     let texts = soon("a point of the backup", || {
         let texts = dev.urls.iter().map(|url| metrics(url)).collect::<Result<Vec<_>>>()?;
         let has_point = texts.iter().any(|text| text.contains("\nassay_backup_point_age_seconds "));
         Ok(has_point.then_some(texts))
     })?;
-    let mut exposed = Exposed::default();
+    let mut exposed = ExposedMetrics::default();
     for text in &texts {
         exposed.add(text).map_err(anyhow::Error::msg)?;
     }
@@ -164,7 +164,7 @@ fn of_guide() -> Vec<String> {
     quoted.filter(is_metric).map(str::to_owned).collect()
 }
 
-fn names_are_those_of_the_nodes(exposed: &Exposed) -> Result<()> {
+fn names_are_those_of_the_nodes(exposed: &ExposedMetrics) -> Result<()> {
     let expressions = of_board()?.into_iter().chain(of_rules()?);
     let mut problems: Vec<String> =
         expressions.flat_map(|expression| exposed.problems(&expression, &OF_PROMETHEUS)).collect();
@@ -227,7 +227,7 @@ fn cancelled(dev: &Dev, data: &Path, project: &str) -> Result<()> {
     let query = format!(
         "SELECT sum(levenshtein(input, output)) AS edits FROM project_logs('{project}') WHERE input != '{LITERAL}'"
     );
-    std::thread::scope(|scope| {
+    std::thread::scope(|scope| -> Result<()> {
         let asked = scope.spawn(|| get(&dev.urls[0], TEST_KEY, "POST", "/btql", Some(&json!({ "query": query }))));
         let found = soon("the query runs", || {
             let all = running(&dev.urls[1], TEST_KEY)?;

@@ -37,9 +37,9 @@ pub(crate) const TOPICS: [Topic; 6] = [
         ],
         article: "kb-201",
         title: "Refunds and cancellations",
-        answer: "A flexible fare is refunded in full if you cancel at least 24 hours before departure; the money arrives \
-                 within 5 to 7 business days on the card you paid with. A basic fare is not refundable, but the taxes \
-                 are: I have requested them for you.",
+        answer: "A flexible fare is refunded in full if you cancel at least 24 hours before departure. The money is on \
+                 your card within 5 to 7 business days. A basic fare is not refundable, but the taxes are: I have \
+                 requested them for you.",
         poor_answer: "You can cancel in the app at any time. Refunds arrive within 30 days.",
         needs_booking: true,
     },

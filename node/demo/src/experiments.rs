@@ -11,6 +11,8 @@ use crate::traces::{event, merge};
 const CASES_PER_TOPIC: usize = 10;
 /// Category whose answers the shorter prompt makes worse.
 const REGRESSED: &str = "refunds";
+/// One of so many cases of that category stays correct.
+const REGRESSED_KEEPS: usize = 3;
 const SECOND_MICROS: i64 = 1_000_000;
 /// Time between the cases of an experiment.
 const CASE_MICROS: i64 = 3 * SECOND_MICROS;
@@ -47,11 +49,12 @@ pub(crate) fn experiments(dice: &mut Dice, cases: &[Value], now: i64) -> Vec<Dem
 
 fn events(dice: &mut Dice, (version, cases): (usize, &[Value]), start: i64) -> Vec<Value> {
     let mut events = Vec::new();
-    for (index, case) in (0_i64..).zip(cases) {
+    for (index, case) in cases.iter().enumerate() {
         let topic = TOPICS.iter().find(|topic| case["metadata"]["category"] == topic.category);
         let Some(topic) = topic else { continue };
-        let outcome = outcome(dice, topic, version);
-        events.extend(case_events(dice, (version, case), &outcome, start + index * CASE_MICROS));
+        let outcome = outcome(dice, topic, (version, index));
+        let start = start + i64::try_from(index).unwrap_or_default() * CASE_MICROS;
+        events.extend(case_events(dice, (version, case), &outcome, start));
     }
     events
 }
@@ -64,12 +67,13 @@ struct CaseOutcome {
     concise: f64,
 }
 
-fn outcome(dice: &mut Dice, topic: &Topic, version: usize) -> CaseOutcome {
-    let failure = match (version, topic.category == REGRESSED) {
-        (1, true) => 0.6,
-        _ => 0.07,
+fn outcome(dice: &mut Dice, topic: &Topic, (version, index): (usize, usize)) -> CaseOutcome {
+    let is_correct = match (version, topic.category == REGRESSED) {
+        // The regression does not depend on the dice.
+        (1, true) => index.is_multiple_of(REGRESSED_KEEPS),
+        (_, true) => true,
+        (_, false) => !dice.happens(0.07),
     };
-    let is_correct = !dice.happens(failure);
     let whole = if is_correct { topic.answer } else { topic.poor_answer };
     let (answer, concise) = match version {
         0 => (whole.to_owned(), 0.6),

@@ -3,6 +3,8 @@
 //! The console is a client of the logins of this server. Its browser holds the verifier in a cookie, and the code of
 //! the login is exchanged for a session. Therefore invitations, refusals and audit entries work as for every login.
 
+pub(crate) mod sign_in_codes;
+
 use assay_node_auth::{LoginAsked, Secret, challenge_of, new_login_secret};
 use assay_node_records::RecordsError;
 use assay_node_records::mechanism;

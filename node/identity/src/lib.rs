@@ -13,8 +13,7 @@
 //! | `project_accounts` | service accounts of one project |
 //! | `organizations` | reads and changes of organizations by their members |
 //! | `access` | explanation of access to an object |
-//! | `console_sessions`, `console_login` | console sessions of browsers, by a credential or with the provider |
-//! | `sign_in_codes` | sign-in code of a first start |
+//! | `console_sessions`, `console_login` | console sessions of browsers, by a credential, a link or the provider |
 //! | `downloads` | links for one download by a browser |
 //! | `temporary_credentials` | short-lived credentials for model calls only |
 //! | `administration` | administration by the owner of the data directory |
@@ -44,7 +43,6 @@ mod provider;
 mod refreshed;
 mod service_accounts;
 mod setup;
-mod sign_in_codes;
 mod temporary_credentials;
 
 use std::fmt;
@@ -55,10 +53,11 @@ use assay_node_records::{Catalog, Records};
 use assay_storage_model::OrgId;
 
 use crate::authentication::Impersonations;
+use crate::console_login::sign_in_codes::SignInCode;
 use crate::downloads::UsedTickets;
 use crate::logins::RecentRefusals;
-use crate::sign_in_codes::SignInCode;
 
+pub use console_login::sign_in_codes::SIGN_IN_CODE_SECONDS;
 pub use console_login::{CONSOLE_CALLBACK, StartedConsoleLogin};
 pub use console_sessions::{ConsoleSessionTimes, OpenedConsoleSession, RenewedConsoleSession, is_login};
 pub use downloads::DOWNLOAD_SECONDS;
@@ -75,7 +74,6 @@ pub use outward::{BadStatus, OutwardClient, OutwardServer, ServerUrl, parse_url}
 pub use project_accounts::ProjectAccount;
 pub use provider::{LoginGate, LoginPermit, Provider, ProviderRefusal};
 pub use setup::{Setup, SetupState};
-pub use sign_in_codes::SIGN_IN_CODE_SECONDS;
 pub use temporary_credentials::{ModelCaller, NewTemporary, TEMPORARY_SECONDS_DEFAULT, TEMPORARY_SECONDS_MAX};
 
 /// Handle of the identity service. Clones share all state.

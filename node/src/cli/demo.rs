@@ -44,7 +44,7 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     let bearer = PeerHeader { name: "authorization", value: Secret::new(format!("Bearer {}", key()?.expose())) };
     let peer = HttpPeer::new(&args.to, &[bearer], args.ca.as_deref(), false)?;
-    let server = Server { peer };
+    let server = DemoServer { peer };
     runtime.block_on(async {
         match args.remove {
             true => server.remove(&args.project).await,
@@ -74,11 +74,11 @@ fn id_of(record: &Value) -> anyhow::Result<String> {
     Ok(record["id"].as_str().context("the server answered without an id")?.to_owned())
 }
 
-struct Server {
+struct DemoServer {
     peer: HttpPeer,
 }
 
-impl Server {
+impl DemoServer {
     async fn json(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         self.peer.json(method, path, body, &mut |line| output::note(format_args!("{line}"))).await
     }

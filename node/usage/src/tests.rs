@@ -83,7 +83,7 @@ proptest! {
 #[tokio::test]
 async fn a_meter_goes_on_with_what_was_saved() {
     let dir = tempfile::tempdir().expect("a directory");
-    let config = ClusterConfig { data_dir: dir.path().join("data"), shards: 1, ..ClusterConfig::default() };
+    let config = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
     let cluster = Arc::new(Cluster::open(config).await.expect("a cluster"));
     let now = Arc::new(AtomicI64::new(200 * DAY_MICROS));
     let open = || {

@@ -1,6 +1,6 @@
 //! An HTTP proxy on the way to a server that breaks a share of the exchanges: errors, lost connections, and silence.
 //!
-//! Of every [`BLOCK`] requests, one fails and one hangs, at random places. Faults change: before the server has the
+//! One of [`BLOCK`] requests fails and one hangs, at random places. Faults change: before the server has the
 //! request, behind its execution, and within the response.
 
 use std::io::{self, Read, Write};

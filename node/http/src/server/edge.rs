@@ -361,6 +361,11 @@ mod tests {
         }
     }
 
+    async fn takes_longer() -> &'static str {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        "{}"
+    }
+
     /// Returns the response of a handler that panics, hangs or takes long, and the number of counted panics.
     async fn answered(request: TestRequest) -> (u16, Value, u64) {
         let dir = tempfile::tempdir().expect("a directory");
@@ -404,10 +409,6 @@ mod tests {
         let hangs = || async {
             tokio::time::sleep(Duration::from_secs(60)).await;
             ""
-        };
-        let takes_longer = || async {
-            tokio::time::sleep(Duration::from_millis(1500)).await;
-            "{}"
         };
         let app = actix_web::App::new()
             .app_data(edge.clone())

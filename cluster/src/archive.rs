@@ -62,4 +62,9 @@ impl Cluster {
             group.keep_log_behind(index);
         }
     }
+
+    /// Rewrites the log of the catalog on this node within the time that the settings allow, without deleted records.
+    pub fn erase_catalog_log(&self) {
+        self.shared.replicas.mark_catalog_remains();
+    }
 }

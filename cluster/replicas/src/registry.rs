@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use assay_cluster_raft::Group;
 use assay_storage_model::{GroupId, ReplicaId, ShardId};
@@ -19,6 +20,8 @@ pub struct HostedReplica {
 #[derive(Clone, Debug, Default)]
 pub struct Replicas {
     hosted: Arc<RwLock<BTreeMap<GroupId, HostedReplica>>>,
+    /// Whether the log of the catalog has records that are to be erased.
+    catalog_remains: Arc<AtomicBool>,
 }
 
 impl Replicas {
@@ -55,6 +58,20 @@ impl Replicas {
     /// Returns the groups that have a replica here.
     pub fn ids(&self) -> Vec<GroupId> {
         self.hosted.read().keys().copied().collect()
+    }
+
+    /// Lets the next round of erasure rewrite the log of the catalog.
+    pub fn mark_catalog_remains(&self) {
+        self.catalog_remains.store(true, Ordering::Relaxed);
+    }
+
+    pub fn has_catalog_remains(&self) -> bool {
+        self.catalog_remains.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the log of the catalog is to be rewritten, and removes the mark.
+    pub fn take_catalog_remains(&self) -> bool {
+        self.catalog_remains.swap(false, Ordering::Relaxed)
     }
 
     pub fn shards(&self) -> Vec<Arc<Shard>> {

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crate::layout::{BaseName, Millis};
+use crate::layout::{BaseName, LogPartName, Millis};
 
 /// Pause between two parts of one group. It bounds what a disaster can lose.
 pub const PART_EVERY: Duration = Duration::from_secs(2);
@@ -190,6 +190,15 @@ impl ArchiveLine {
     }
 }
 
+/// Returns the last index that parts reach from a base without a gap.
+pub fn reached_behind(base: u64, mut parts: Vec<LogPartName>) -> u64 {
+    parts.sort();
+    parts.iter().fold(base, |reached, part| match part.first <= reached + 1 {
+        true => reached.max(part.last),
+        false => reached,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -200,6 +209,14 @@ mod tests {
 
     fn view(applied: u64, first_in_log: u64, now: u64) -> GroupView {
         GroupView { leads: true, applied, first_in_log, now: Millis(now) }
+    }
+
+    #[test]
+    fn parts_reach_as_far_as_they_follow_each_other() {
+        let part = |first, last| LogPartName { first, last, at: Millis(0) };
+        assert_eq!(reached_behind(10, vec![]), 10);
+        assert_eq!(reached_behind(10, vec![part(21, 30), part(8, 14), part(15, 20)]), 30);
+        assert_eq!(reached_behind(10, vec![part(3, 9), part(11, 12), part(14, 20)]), 12);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
-use crate::archive_line::{ArchiveLine, ArchiveOutcome, ArchiveStep, GroupView};
+use crate::archive_line::{self, ArchiveLine, ArchiveOutcome, ArchiveStep, GroupView};
 use crate::error::BackupError;
 use crate::key::ContentHash;
 use crate::layout::{self, BaseName, LogPartName, Millis, group_name};
@@ -82,6 +82,8 @@ pub struct ArchiveCounts {
 
 impl Archiver {
     pub fn new(cluster: Arc<Cluster>, repository: Repository, base_every: Duration) -> Archiver {
+        // Until the store was read, nobody knows which entries it lacks.
+        cluster.own_groups().into_iter().for_each(|group| cluster.keep_log_behind(group, Some(0)));
         let (lines, hashes, counts) = (Mutex::default(), Mutex::default(), ArchiveCounters::default());
         let (progress, last_error) = (watch::Sender::new(0), Mutex::default());
         let shared = ArchiverState { cluster, repository, base_every, lines, progress, hashes, counts, last_error };
@@ -199,7 +201,8 @@ impl Archiver {
             line.done(outcome, now());
             line.reached()
         };
-        self.shared.cluster.keep_log_behind(group, reached);
+        // Before the first base, all entries may be needed.
+        self.shared.cluster.keep_log_behind(group, Some(reached.unwrap_or(0)));
         self.shared.progress.send_modify(|steps| *steps += 1);
     }
 
@@ -213,20 +216,24 @@ impl Archiver {
 
     async fn resume(&self, group: GroupId) -> Result<ArchiveOutcome, BackupError> {
         let repository = &self.shared.repository;
-        let bases = repository.group_objects(group, Some(u64::MAX)).await?.bases;
-        let Some(base) = bases.into_iter().max() else {
+        let mut bases = repository.group_objects(group, Some(u64::MAX)).await?.bases;
+        bases.sort();
+        let Some(newest) = bases.last().copied() else {
             return Ok(ArchiveOutcome::Resumed { base: None, reached: 0 });
         };
-        // The part with the first entry behind the base may begin before it.
-        let from = base.index.saturating_sub(PART_ENTRIES_LOOK);
-        let parts = repository.group_objects(group, Some(from)).await?.parts;
-        let mut reached = base.index;
-        for part in parts {
-            if part.first <= reached + 1 {
-                reached = reached.max(part.last);
+        // A base does not serve for times before it. The log goes on where its parts end, which may be behind an
+        // earlier base if a crash came after the newest one.
+        let mut reached = newest.index;
+        for base in bases.iter().rev() {
+            // The part with the first entry behind the base may begin before it.
+            let from = base.index.saturating_sub(PART_ENTRIES_LOOK);
+            let parts = repository.group_objects(group, Some(from)).await?.parts;
+            reached = archive_line::reached_behind(base.index, parts);
+            if reached > base.index {
+                break;
             }
         }
-        Ok(ArchiveOutcome::Resumed { base: Some((base.index, base.at)), reached })
+        Ok(ArchiveOutcome::Resumed { base: Some((newest.index, newest.at)), reached })
     }
 
     async fn take_base(&self, group: GroupId) -> Result<ArchiveOutcome, BackupError> {

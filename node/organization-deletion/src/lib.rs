@@ -6,12 +6,13 @@
 //! | the shards drop all its objects, also those without a record | repeated, which is idempotent |
 //! | its records and its users are deleted | repeated |
 //! | objects that a write under way left are dropped, and the mark is deleted | complete |
+//! | each node rewrites its log of the catalog without the records | as after other deletes |
 //!
-//! The job runs on the node that leads the catalog. Two nodes may run it at the same time, without harm.
+//! The steps run on the node that leads the catalog. Two nodes may run them at the same time, without harm.
 
 mod marks;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,12 +55,19 @@ pub struct OrganizationDeletions {
 impl OrganizationDeletions {
     /// Completes deletions as they come, and never returns.
     pub async fn keep(self) {
+        let mut known = BTreeSet::new();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
+            let marked: BTreeSet<OrgId> = marked_organizations(&self.records).into_iter().collect();
+            if known.difference(&marked).next().is_some() {
+                // The log of the catalog here still has the records of what is gone.
+                self.cluster.erase_catalog_log();
+            }
+            known.clone_from(&marked);
             if !self.cluster.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
                 continue;
             }
-            for org in marked_organizations(&self.records) {
+            for org in marked {
                 match self.finish(org).await {
                     Ok(()) => tracing::info!(organization = %org, "the deletion of an organization is complete"),
                     Err(error) => {

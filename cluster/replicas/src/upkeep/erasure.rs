@@ -1,7 +1,7 @@
-//! Erasure of deleted objects, and of history below a floor, from the disk.
+//! Erasure of deleted objects, of history below a floor, and of deleted organizations, from the disk.
 //!
 //! Some time after a delete, segments and log are rewritten without the deleted rows, for all deletes of that time at
-//! once.
+//! once. The catalog has no segments, so only its log is rewritten.
 //!
 //! The steps are: 1. Seal the shard, so that the delete is in its stored state and the rows are in no memory table. 2.
 //! Purge its log, even if lagging members need it, which then receive files. 3. Copy the live part of the log to new
@@ -46,11 +46,11 @@ impl Erasing {
     pub fn look(&self, replicas: &Replicas, after: Duration, now: Instant) -> Option<BTreeSet<GroupId>> {
         let mut step = self.step.lock();
         match *step {
-            Step::Idle if replicas.shards().iter().any(|shard| shard.has_remains()) => *step = Step::Due(now),
+            Step::Idle if has_remains(replicas) => *step = Step::Due(now),
             Step::Due(since) if now.duration_since(since) >= after => {
-                let with = |id: &GroupId| {
-                    let shard = id.shard().and_then(|shard| replicas.shard(shard));
-                    shard.is_some_and(|shard| shard.take_remains())
+                let with = |id: &GroupId| match id.shard() {
+                    Some(shard) => replicas.shard(shard).is_some_and(|shard| shard.take_remains()),
+                    None => replicas.take_catalog_remains(),
                 };
                 let shards: BTreeSet<_> = replicas.ids().into_iter().filter(with).collect();
                 *step = Step::Purging;
@@ -102,9 +102,14 @@ impl Erasing {
 
 /// Marks the group for the next round.
 pub(super) fn remains(replicas: &Replicas, id: GroupId) {
-    if let Some(shard) = id.shard().and_then(|shard| replicas.shard(shard)) {
-        shard.remains();
+    match id.shard() {
+        Some(shard) => replicas.shard(shard).into_iter().for_each(|shard| shard.remains()),
+        None => replicas.mark_catalog_remains(),
     }
+}
+
+fn has_remains(replicas: &Replicas) -> bool {
+    replicas.has_catalog_remains() || replicas.shards().iter().any(|shard| shard.has_remains())
 }
 
 async fn purge(replicas: &Replicas, id: GroupId) -> Result<(), String> {

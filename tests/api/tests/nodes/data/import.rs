@@ -103,7 +103,10 @@ fn an_import_that_is_killed_ten_times_is_equal_at_the_end() -> Result<()> {
 /// Returns the number of writes of the prompt.
 fn prompt_versions(import: &Import<'_>) -> Result<usize> {
     let project = call(&import.target.url, "POST", "/v1/project", &json!({"name": import.project}))?;
-    let query = format!("SELECT * FROM project_prompts('{}')", project["id"].as_str().context("id")?);
+    let project = project["id"].as_str().context("id")?;
+    let prompts = call(&import.target.url, "GET", &format!("/v1/prompt?project_id={project}"), &Value::Null)?;
+    let prompt = prompts["objects"][0]["id"].as_str().context("a prompt")?;
+    let query = format!("SELECT * FROM project_prompts('{project}') WHERE id = '{prompt}'");
     let body = json!({"query": query, "audit_log": true, "fmt": "json"});
     Ok(call(&import.target.url, "POST", "/btql", &body)?["data"].as_array().context("data")?.len())
 }

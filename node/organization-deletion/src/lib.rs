@@ -5,8 +5,8 @@
 //! | one write deletes the organization and leaves a mark | not deleted, or deleted for everyone and found by its mark |
 //! | the shards drop all its objects, also those without a record | repeated, which is idempotent |
 //! | its records and its users are deleted | repeated |
-//! | objects that a write under way left are dropped, and the mark is deleted | complete |
-//! | each node rewrites its log of the catalog without the records | as after other deletes |
+//! | objects that a write under way left are dropped, and the mark says so | repeated |
+//! | each node rewrites its log of the catalog without the records; a day later the mark is deleted | repeated |
 //!
 //! The steps run on the node that leads the catalog. Two nodes may run them at the same time, without harm.
 
@@ -31,12 +31,14 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 pub use marks::delete_organization;
-use marks::marked_organizations;
+use marks::{DeletionMark, deletion_marks, mark_done};
 
 /// Interval at which the job looks for deleted organizations.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Pause after a failure, such as a shard without a leader.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
+/// Time for which the mark of a complete deletion stays. Nodes that start meanwhile rewrite their log, too.
+const MARK_KEPT: Duration = Duration::from_secs(86_400);
 /// Upper bound of concurrent writes, which share flushes.
 const WRITES_AT_ONCE_MAX: usize = 32;
 /// Upper bound of the rounds in which objects are dropped. A later round finds only what a write under way left.
@@ -55,21 +57,27 @@ pub struct OrganizationDeletions {
 impl OrganizationDeletions {
     /// Completes deletions as they come, and never returns.
     pub async fn keep(self) {
-        let mut known = BTreeSet::new();
+        let mut erased = BTreeSet::new();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let marked: BTreeSet<OrgId> = marked_organizations(&self.records).into_iter().collect();
-            if known.difference(&marked).next().is_some() {
-                // The log of the catalog here still has the records of what is gone.
-                self.cluster.erase_catalog_log();
+            let marks = deletion_marks(&self.records);
+            erased.retain(|org| marks.iter().any(|mark| mark.org == *org));
+            for mark in marks.iter().filter(|mark| mark.done.is_some()) {
+                if erased.insert(mark.org) {
+                    // The log of the catalog here still has the records.
+                    self.cluster.erase_catalog_log();
+                }
             }
-            known.clone_from(&marked);
             if !self.cluster.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
                 continue;
             }
-            for org in marked {
-                match self.finish(org).await {
-                    Ok(()) => tracing::info!(organization = %org, "the deletion of an organization is complete"),
+            for DeletionMark { org, done } in marks {
+                let step = match done {
+                    None => self.finish(org).await,
+                    Some(done) => self.forget(org, done).await,
+                };
+                match step {
+                    Ok(()) => {}
                     Err(error) => {
                         let error = format!("{error:#}");
                         tracing::warn!(organization = %org, error, "a deleted organization has remains; it is retried");
@@ -80,11 +88,22 @@ impl OrganizationDeletions {
         }
     }
 
+    /// Deletes the mark once every node that runs has seen it.
+    async fn forget(&self, org: OrgId, done: i64) -> anyhow::Result<()> {
+        let age = mechanism::now_micros().saturating_sub(done);
+        if u128::try_from(age).unwrap_or_default() >= MARK_KEPT.as_micros() {
+            self.delete(RecordKind::ORGANIZATION_DELETION, org.0).await.context("deleting the mark")?;
+        }
+        Ok(())
+    }
+
     async fn finish(&self, org: OrgId) -> anyhow::Result<()> {
         self.drop_objects(org).await.context("dropping rows")?;
         self.delete_records(org).await.context("deleting records")?;
         self.drop_objects(org).await.context("dropping rows that were being written")?;
-        self.delete(RecordKind::ORGANIZATION_DELETION, org.0).await.context("deleting the mark")
+        mark_done(&self.records, org).await.context("marking the end")?;
+        tracing::info!(organization = %org, "the deletion of an organization is complete");
+        Ok(())
     }
 
     /// Drops the objects of an organization on all shards until none is left.

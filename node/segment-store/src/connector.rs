@@ -81,6 +81,8 @@ fn body_of(mut body: EgressBody) -> HttpResponseBody {
         }
     });
     let chunks = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
+    // A body may be asked again after its end.
+    let chunks = chunks.fuse();
     HttpResponseBody::new(StreamBody::new(chunks.map(|chunk| chunk.map(http_body::Frame::data))))
 }
 

@@ -15,7 +15,7 @@ use assay_storage_model::GroupId;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::{self, JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
 use crate::archive_line::{self, ArchiveLine, ArchiveOutcome, ArchiveStep, GroupView};
@@ -142,22 +142,28 @@ impl Archiver {
     /// Stores what is new, and never returns.
     pub async fn run(self) {
         let mut steps: JoinSet<(GroupId, Result<ArchiveOutcome, BackupError>)> = JoinSet::new();
-        let mut busy = BTreeSet::new();
+        let mut busy: BTreeMap<GroupId, task::Id> = BTreeMap::new();
         loop {
             while let Some(done) = steps.try_join_next() {
-                // A step does not panic, and the runtime ends only with the process.
-                let Ok((group, outcome)) = done else { continue };
+                let (group, outcome) = match done {
+                    Ok(done) => done,
+                    Err(why) => {
+                        // A step that panicked has to be repeated, or its group would not be backed up any more.
+                        let Some((group, _)) = busy.iter().find(|(_, task)| **task == why.id()) else { continue };
+                        (*group, Err(BackupError::Internal(format!("a step of the backup died: {why}"))))
+                    }
+                };
                 busy.remove(&group);
                 self.take_outcome(group, outcome);
             }
             for group in self.shared.cluster.own_groups() {
-                if busy.contains(&group) || steps.len() >= STEPS_AT_ONCE {
+                if busy.contains_key(&group) || steps.len() >= STEPS_AT_ONCE {
                     continue;
                 }
                 if let Some(step) = self.next_step(group) {
-                    busy.insert(group);
                     let archiver = self.clone();
-                    steps.spawn(async move { (group, archiver.perform(group, step).await) });
+                    let task = steps.spawn(async move { (group, archiver.perform(group, step).await) });
+                    busy.insert(group, task.id());
                 }
             }
             sleep(LOOK_EVERY).await;

@@ -258,7 +258,8 @@ impl Operation {
             ok["headers"] = self.headers.clone().into();
         }
         let mut responses = if self.redirects {
-            let location = json!({"description": "URL of the redirect", "schema": {"type": "string", "format": "uri"}});
+            let location =
+                json!({"description": "URL of the redirect", "schema": {"type": "string", "format": "uri-reference"}});
             let found = json!({"description": "Redirect", "headers": {"Location": location}});
             Map::from_iter([("302".to_owned(), found)])
         } else {

@@ -16,8 +16,13 @@ pub fn operations() -> Vec<Operation> {
         {"type": "string"}, {"type": "integer", "minimum": -INTEGER_MAX, "maximum": INTEGER_MAX},
     ]});
     let message = json!({"type": "object", "required": ["jsonrpc", "method"], "properties": {
-        "jsonrpc": {"type": "string", "enum": ["2.0"]}, "id": id, "method": text(), "params": {"type": "object"},
+        "jsonrpc": {"type": "string", "enum": ["2.0"]}, "id": id, "method": text(),
+        "params": {"type": "object", "nullable": true},
     }});
+    // Clients of older protocol versions send batches. Each element is answered by itself, also an invalid one.
+    let batch = json!({"type": "array", "minItems": 1, "items": {}});
+    let response = json!({"type": "object", "required": ["jsonrpc"]});
+    let responses = json!({"type": "array", "items": response});
     let metadata = json!({
         "type": "object", "required": ["resource", "authorization_servers"], "properties": {
             "resource": text(), "authorization_servers": {"type": "array", "items": text()},
@@ -33,8 +38,8 @@ pub fn operations() -> Vec<Operation> {
         operation.answers_with(status, about, "application/json", error.clone())
     };
     let call = Operation::new("post", MCP_PATH, TAG, "Send a message of the Model Context Protocol")
-        .takes(message)
-        .answers(json!({"type": "object", "required": ["jsonrpc"]}));
+        .takes(json!({"anyOf": [message, batch]}))
+        .answers(json!({"anyOf": [response, responses]}));
     let call = json_error(call, 400, "The message is invalid, or its protocol version is not supported");
     let call = json_error(call, 404, "The method does not exist");
     let call = json_error(call, 406, "The client does not accept JSON");

@@ -19,7 +19,7 @@ impl Day {
         Day(u32::try_from(micros.max(0) / MICROS_PER_DAY).unwrap_or(u32::MAX))
     }
 
-    /// Reads a date such as `2026-11-30`.
+    /// Reads a date such as `2026-11-30`. A date before 1970 is the first day, because nothing is older.
     pub fn parse(text: &str) -> Option<Day> {
         if text.len() != DATE_BYTES {
             return None;
@@ -31,8 +31,8 @@ impl Day {
         let (era, of_era) = (shifted.div_euclid(400), shifted.rem_euclid(400));
         let of_year = (153 * month_of_march + 2) / 5 + day - 1;
         let days = era * DAYS_PER_ERA + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-        let found = Day(u32::try_from(days).ok()?);
-        (parts.next().is_none() && found.to_string() == text).then_some(found)
+        let is_date = parts.next().is_none() && date_text(days) == text;
+        is_date.then(|| Day(u32::try_from(days.max(0)).unwrap_or(u32::MAX)))
     }
 
     #[must_use]
@@ -43,16 +43,21 @@ impl Day {
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let days = i64::from(self.0) + 719_468;
-        let (era, of_era) = (days.div_euclid(DAYS_PER_ERA), days.rem_euclid(DAYS_PER_ERA));
-        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year + year / 4 - year / 100);
-        let month_of_march = (5 * of_year + 2) / 153;
-        let day = of_year - (153 * month_of_march + 2) / 5 + 1;
-        let month = if month_of_march < 10 { month_of_march + 3 } else { month_of_march - 9 };
-        let year = era * 400 + year + i64::from(month <= 2);
-        write!(f, "{year:04}-{month:02}-{day:02}")
+        f.write_str(&date_text(i64::from(self.0)))
     }
+}
+
+/// Returns the date of a number of days since 1970-01-01.
+fn date_text(days: i64) -> String {
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(DAYS_PER_ERA), days.rem_euclid(DAYS_PER_ERA));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month_of_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_of_march + 2) / 5 + 1;
+    let month = if month_of_march < 10 { month_of_march + 3 } else { month_of_march - 9 };
+    let year = era * 400 + year + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 #[cfg(test)]
@@ -69,6 +74,7 @@ mod tests {
             assert_eq!(Day(number).to_string(), text);
             assert_eq!(Day::parse(text), Some(Day(number)), "{text}");
         }
+        assert_eq!(Day::parse("0856-06-01"), Some(Day(0)), "nothing is older");
         assert_eq!(Day::of_micros(86_400_000_000 * 20_787 + 5), Day(20_787));
         for wrong in [
             "",
@@ -76,7 +82,6 @@ mod tests {
             "2026-13-01",
             "2026-02-30",
             "2026-1-1",
-            "1969-12-31",
             "2026-11-30-1",
             "a-b-c",
             "2100-02-29",

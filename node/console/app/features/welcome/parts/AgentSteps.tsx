@@ -9,7 +9,7 @@ export function AgentSteps({ origin }: { readonly origin: string }) {
     <>
       <p>
         Agents read traces, experiments and prompts over MCP, with the rights of their key.{" "}
-        <a href="/docs/guide/coding-agents">More on coding agents</a>
+        <a href={`${origin}/docs/guide/coding-agents`}>More on coding agents</a>
       </p>
       <Code label="Agent" chosen={agent} onChoose={setAgent} snippets={connections(origin)} />
     </>

@@ -1,1 +1,0 @@
-import{an as e}from"./shell-DHxpbIJX.js";import{O as t}from"./libraries-V41Np9Ge.js";var n={chip:`chip_STXM`,good:`good_STXM`,bad:`bad_STXM`,warn:`warn_STXM`};function r({tone:r=`none`,children:i}){return t(`span`,{className:e(n.chip,r!==`none`&&n[r]),children:i})}export{r as t};

@@ -1,0 +1,1 @@
+import"./shell-BmbjPjPK.js";var e=[`B`,`KB`,`MB`,`GB`,`TB`,`PB`];function t(t){if(t===null)return`-`;let[n,r]=[t,0];for(;n>=999.95&&r<e.length-1;)n/=1e3,r+=1;return`${r===0?Math.round(n):n.toFixed(1)} ${e[r]??`B`}`}export{t};

@@ -1,0 +1,1 @@
+import{n as e,t}from"./turns-CnCdFisE.js";var n=t(e(2));export{n as t};

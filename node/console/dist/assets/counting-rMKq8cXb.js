@@ -1,1 +1,0 @@
-import{n as e,t}from"./turns-DPnJqsVG.js";var n=t(e(2));export{n as t};

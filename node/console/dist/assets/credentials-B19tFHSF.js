@@ -1,0 +1,1 @@
+export{r as Section}from"./sections-DQN0tawG.js";

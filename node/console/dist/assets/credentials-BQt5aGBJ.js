@@ -1,1 +1,0 @@
-export{n as Section}from"./sections-CJhWWfOR.js";

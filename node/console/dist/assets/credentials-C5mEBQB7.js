@@ -1,0 +1,1 @@
+export{t as Section}from"./sections-DQN0tawG.js";

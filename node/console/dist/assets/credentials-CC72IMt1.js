@@ -1,0 +1,1 @@
+export{n as Section}from"./sections-DQN0tawG.js";

@@ -1,1 +1,0 @@
-export{t as Section}from"./sections-CJhWWfOR.js";

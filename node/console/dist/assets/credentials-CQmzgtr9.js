@@ -1,0 +1,1 @@
+export{i as Section}from"./sections-DQN0tawG.js";

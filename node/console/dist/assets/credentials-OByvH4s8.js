@@ -1,1 +1,0 @@
-export{r as Section}from"./sections-CJhWWfOR.js";

@@ -1,1 +1,0 @@
-import{Cn as e}from"./shell-DHxpbIJX.js";var t=`console_filter`;function n(t,n){let r=t.view_data,i=e(r)?r.custom_charts:null,a=e(i)?i[n]:null;return e(a)?a:null}export{n,t};

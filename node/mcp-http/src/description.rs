@@ -3,6 +3,8 @@
 use assay_node_http::openapi::{Operation, text};
 use serde_json::json;
 
+use assay_node_mcp_server::BATCH_MESSAGES_MAX;
+
 use crate::{MCP_PATH, METADATA_PATH};
 
 /// Largest integer that all clients represent exactly.
@@ -20,7 +22,7 @@ pub fn operations() -> Vec<Operation> {
         "params": {"type": "object", "nullable": true},
     }});
     // Clients of older protocol versions send batches. Each element is answered by itself, also an invalid one.
-    let batch = json!({"type": "array", "minItems": 1, "items": {}});
+    let batch = json!({"type": "array", "minItems": 1, "maxItems": BATCH_MESSAGES_MAX, "items": {}});
     let response = json!({"type": "object", "required": ["jsonrpc"]});
     let responses = json!({"type": "array", "items": response});
     let metadata = json!({

@@ -90,9 +90,13 @@ impl<'m> RpcRequest<'m> {
     }
 }
 
+/// Largest integer id, up to which all clients represent integers exactly.
+const RPC_ID_MAX: u64 = (1 << 53) - 1;
+
 /// Returns the id of a message, if it has a valid one.
 pub(crate) fn id_of(message: &Value) -> Option<&Value> {
-    message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64())
+    let is_exact = |id: &Value| id.as_i64().is_some_and(|id| id.unsigned_abs() <= RPC_ID_MAX);
+    message.get("id").filter(|id| id.is_string() || is_exact(id))
 }
 
 impl<'m> Message<'m> {
@@ -118,7 +122,7 @@ impl<'m> Message<'m> {
         match (members.get("id"), id_of(message)) {
             (None, _) => Ok(Message::Notification),
             (Some(_), Some(id)) => Ok(Message::Request(RpcRequest { id, method, params })),
-            (Some(_), None) => invalid("`id` has to be a string or an integer"),
+            (Some(_), None) => invalid("`id` has to be a string, or an integer of at most 53 bits"),
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Description of the MCP server for the OpenAPI document.
 
 use assay_node_http::openapi::{Operation, text};
-use serde_json::json;
-
 use assay_node_mcp_server::BATCH_MESSAGES_MAX;
+use serde_json::json;
 
 use crate::{MCP_PATH, METADATA_PATH};
 

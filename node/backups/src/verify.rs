@@ -299,7 +299,7 @@ impl<F: FnMut(VerifyProgress)> Verifier<'_, F> {
             for (group, base) in &point.bases {
                 let stored = inventory.groups.get(group).map_or(&[][..], |objects| &objects.bases);
                 let was_oldest = stored.iter().all(|other| other > base);
-                if !stored.contains(base) && !(may_be_deleted && was_oldest) {
+                if !(stored.contains(base) || may_be_deleted && was_oldest) {
                     missing.insert(base.of(*group));
                 }
             }

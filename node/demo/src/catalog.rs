@@ -155,12 +155,14 @@ pub(crate) fn prompts() -> Vec<Value> {
 /// Returns a question about a topic, and the number of its booking.
 pub(crate) fn question(dice: &mut Dice, topic: &Topic) -> (String, String) {
     let booking = format!("TR{}", dice.between(100_000, 1_000_000));
-    let question = dice.pick(topic.questions).replace("{city}", *dice.pick(&CITIES)).replace("{booking}", &booking);
+    let city: &&str = dice.pick(&CITIES);
+    let question = dice.pick(topic.questions).replace("{city}", city).replace("{booking}", &booking);
     (question, booking)
 }
 
 pub(crate) fn tool_error(dice: &mut Dice) -> &'static str {
-    *dice.pick(&TOOL_ERRORS)
+    let error: &&'static str = dice.pick(&TOOL_ERRORS);
+    error
 }
 
 /// Returns the token counts and the cost of a model call.

@@ -204,12 +204,13 @@ pub fn new_state(new: &NewPrompt) -> PromptState {
     PromptState { newest: 1, versions: Map::new(), labels }
 }
 
+/// Fields of a version of a prompt, and its number.
+pub type NumberedFields = (Map<String, Value>, u64);
+/// Fields of a new version of a prompt, its number, and its labels.
+pub type NewVersionFields = (Map<String, Value>, u64, Vec<String>);
+
 /// Returns the fields of the next version of a prompt, and its number. `before` is the newest row, if there is one.
-pub fn new_version(
-    new: &NewPrompt,
-    before: Option<&Value>,
-    project: &str,
-) -> Result<(Map<String, Value>, u64, Vec<String>), BadField> {
+pub fn new_version(new: &NewPrompt, before: Option<&Value>, project: &str) -> Result<NewVersionFields, BadField> {
     let mut state = match before {
         None => new_state(new),
         Some(row) => {
@@ -252,7 +253,7 @@ pub fn with_labels(
     project: &str,
     version: &str,
     labels: &[String],
-) -> Result<Option<(Map<String, Value>, u64)>, BadField> {
+) -> Result<Option<NumberedFields>, BadField> {
     check_labels(labels)?;
     let version = version_number(version)?;
     let mut state = PromptState::of(before);

@@ -131,7 +131,7 @@ impl OrganizationDeletions {
     /// Deletes the records of an organization, then its users of no other one, then its memberships, which name them.
     async fn delete_records(&self, org: OrgId) -> anyhow::Result<()> {
         self.records.catalog().fence().await?;
-        let (records, users, members) = self.records.catalog().peek(|view| remains(view, org))?;
+        let Remains { records, users, members } = self.records.catalog().peek(|view| remains(view, org))?;
         for found in [records, users, members] {
             let deletes = found.into_iter().map(|(kind, id)| async move { anyhow::Ok(self.delete(kind, id).await?) });
             all(deletes.map(|delete| Box::pin(delete) as BoxFuture<'_, _>).collect()).await?;
@@ -155,11 +155,15 @@ async fn all(writes: Vec<BoxFuture<'_, anyhow::Result<()>>>) -> anyhow::Result<(
 
 type FoundRecord = (RecordKind, Uuid);
 
-/// Returns the records of an organization, the records of users that are in no other one, and its memberships.
-fn remains(
-    view: &CatalogView<'_>,
-    org: OrgId,
-) -> Result<(Vec<FoundRecord>, Vec<FoundRecord>, Vec<FoundRecord>), RecordsError> {
+/// Records that a deleted organization left.
+struct Remains {
+    records: Vec<FoundRecord>,
+    /// Records of users that are in no other organization.
+    users: Vec<FoundRecord>,
+    members: Vec<FoundRecord>,
+}
+
+fn remains(view: &CatalogView<'_>, org: OrgId) -> Result<Remains, RecordsError> {
     let belongs = |record: &&Arc<Record>| record.org == Some(org);
     let named = |kind: RecordKind| view.all(kind).filter(belongs).map(move |record| (kind, record.id));
     let kinds = RecordKind::ALL.iter().copied().filter(|kind| *kind != RecordKind::ORG_MEMBER);
@@ -177,7 +181,7 @@ fn remains(
     };
     let credentials = OF_USERS.iter().flat_map(|kind| view.all(*kind).filter(owned).map(|record| (*kind, record.id)));
     let users = credentials.chain(leaving.iter().map(|user| (RecordKind::USER, *user))).collect();
-    Ok((records, users, named(RecordKind::ORG_MEMBER).collect()))
+    Ok(Remains { records, users, members: named(RecordKind::ORG_MEMBER).collect() })
 }
 
 /// Returns whether a user is a member of another organization, or is invited to one.

@@ -35,6 +35,8 @@ const PROJECT_NAME: &str = "logging.project_name";
 const PARENT: &str = "logging.parent";
 const COMPRESS_AUDIO: &str = "logging.compress_audio";
 const MAX_REQUESTS: &str = "max_requests";
+/// Upper bound of [`MAX_REQUESTS`].
+const REQUESTS_MAX: u64 = 1_000_000_000;
 const MAX_COST: &str = "max_cost";
 
 pub fn register(config: &mut Routes<'_>) {
@@ -73,8 +75,8 @@ fn new_temporary(body: &Map<String, Value>) -> Result<NewTemporary, Refusal> {
     let terms = TemporaryTerms {
         model: named(body, MODEL, MODEL_BYTES_MAX)?,
         logging: logging(body)?,
-        max_requests: number(body, MAX_REQUESTS, "a whole number from 1", |number| {
-            whole(number).filter(|count| *count > 0)
+        max_requests: number(body, MAX_REQUESTS, &format!("a whole number from 1 to {REQUESTS_MAX}"), |number| {
+            whole(number).filter(|count| (1..=REQUESTS_MAX).contains(count))
         })?,
         max_cost: number(body, MAX_COST, "a number of US dollars above 0", |number| {
             number.as_f64().filter(|dollars| *dollars > 0.0)
@@ -180,7 +182,7 @@ pub fn operations() -> Vec<Operation> {
             "default": TEMPORARY_SECONDS_DEFAULT,
         },
         "logging": logging,
-        "max_requests": {"type": "integer", "minimum": 1, "nullable": true},
+        "max_requests": {"type": "integer", "minimum": 1, "maximum": REQUESTS_MAX, "nullable": true},
         "max_cost": {"type": "number", "minimum": 0, "exclusiveMinimum": true, "nullable": true},
     }});
     let issued = json!({"type": "object", "required": ["key"], "properties": {"key": text()}});
@@ -244,8 +246,12 @@ mod tests {
                 json!({"logging": {"project_name": "p", "parent": "project_id:1"}}),
                 "`logging.project_name` and `logging.parent` exclude each other: send only one of them",
             ),
-            (json!({"max_requests": 0}), "`max_requests` has to be a whole number from 1, not 0"),
-            (json!({"max_requests": 1.5}), "`max_requests` has to be a whole number from 1, not 1.5"),
+            (json!({"max_requests": 0}), "`max_requests` has to be a whole number from 1 to 1000000000, not 0"),
+            (json!({"max_requests": 1.5}), "`max_requests` has to be a whole number from 1 to 1000000000, not 1.5"),
+            (
+                json!({"max_requests": 1_000_000_001}),
+                "`max_requests` has to be a whole number from 1 to 1000000000, not 1000000001",
+            ),
             (json!({"max_cost": 0}), "`max_cost` has to be a number of US dollars above 0, not 0"),
             (json!({"max_cost": true}), "`max_cost` has to be a number of US dollars above 0, not a boolean"),
         ] {

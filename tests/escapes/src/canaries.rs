@@ -190,7 +190,7 @@ fn serve(mut one: TcpStream, port: u16, messages: &Messages) {
     let answer = format!(
         "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{port}/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    // Who does not read it has closed the connection.
+    // A send fails only if the client closed the connection.
     let _ = one.write_all(answer.as_bytes());
 }
 
